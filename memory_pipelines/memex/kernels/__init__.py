@@ -1,0 +1,1 @@
+"""Kernels: where the code of an agent runs. `opening.open_kernel` opens one."""
