@@ -158,6 +158,9 @@ class Source(Record):
     session_id: str
     item_id: str
     position: int
+    item_hash: str = ""  # of the item's data: the same words imported again, or read by another pipeline, hash alike
+    start: int = 0  # of the quote in what the item says, in characters
+    end: int = 0
 
 
 class Candidate(Record):
@@ -378,6 +381,14 @@ class SearchHit(Record):
 
     entry: Entry
     score: float
+
+
+class Tombstone(Record):
+    """What a person or agent removed, remembered without its words."""
+
+    item_hash: str  # of the item that said it
+    start: int  # of the quote in what the item says, in characters
+    end: int
 
 
 Json = dict[str, Any]

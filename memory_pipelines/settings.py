@@ -11,7 +11,7 @@ from memory_pipelines.gateway.base import OFFLINE
 
 
 class Settings(BaseSettings):
-    """How this process finds its database, models and folders. Every field is MEMORY_PIPELINES_<NAME> in the environment.
+    """How this process finds its database, models and folders; each field is a variable MEMORY_PIPELINES_<NAME>.
 
     Keys and addresses of model providers are not here: LiteLLM reads them from its own variables (OPENAI_API_KEY,
     OPENAI_API_BASE, ANTHROPIC_API_KEY and so on).
@@ -44,7 +44,7 @@ class Settings(BaseSettings):
     tokens_per_minute: int | None = Field(default=None, ge=1, description="Tokens a minute in one process.")
     call_seconds: float = Field(default=120.0, gt=0, description="Patience with one model call, in seconds.")
     kernel: str = Field(default="subprocess", description="Where blocks run: subprocess, or inprocess (no isolation).")
-    trajectories: bool = Field(default=True, description="Whether rollouts are kept as JSONL under <home>/trajectories.")
+    trajectories: bool = Field(default=True, description="Whether rollouts are kept as JSONL in <home>/trajectories.")
 
     @property
     def database(self) -> str:

@@ -36,6 +36,7 @@ from memory_pipelines.records import (
     SessionNews,
     SessionStore,
     StageUsage,
+    Tombstone,
     Window,
 )
 
@@ -279,8 +280,12 @@ class Progress(Protocol):
         """Return entry id to (line, fact id) of the actor's tied lines."""
         ...
 
-    def tombstones(self, pipeline: Pipeline, actor_id: str) -> set[tuple[str, str]]:
-        """Return (item hash, span) of what was removed by hand: such facts are not distilled again."""
+    def tied_facts(self, pipeline: Pipeline, actor_id: str) -> dict[str, Fact]:
+        """Return the facts that lines of the actor's entries rest on, by id, whichever pipeline made them."""
+        ...
+
+    def tombstones(self, pipeline: Pipeline, actor_id: str) -> list[Tombstone]:
+        """Return what was removed by hand: facts from these spans are not distilled again."""
         ...
 
     def discard(self, pipeline: Pipeline, actor_id: str, *, basis: str) -> int:

@@ -1,0 +1,49 @@
+"""Where the stages' rollouts are done: model, kernel, journal, trajectory and budget of one actor and stage."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory_pipelines.gateway.base import Gateway
+from memory_pipelines.memex import Agent, Budget, Limits, Tool
+from memory_pipelines.redaction import redact
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutDesk:
+    """Implements the stages' Desk over MemEx agents."""
+
+    gateway: Gateway  # booked on one actor and stage
+    model: str
+    kernel: str
+    limits: Limits
+    budget: Budget
+    trajectory: Callable[[], Path] | None  # a fresh path for each rollout, None to keep none
+
+    async def ask(
+        self,
+        *,
+        purpose: str,
+        task: str,
+        result: Any,
+        scope: Mapping[str, Any] | None = None,
+        tools: Sequence[Tool] = (),
+        answer_schema: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run one rollout; see stages.base.Desk."""
+        agent = Agent(
+            model=self.model,
+            tools=tools,
+            kernel=self.kernel,
+            result=result,
+            gateway=self.gateway,
+            limits=self.limits,
+            budget=self.budget,
+            purpose=purpose,
+            answer_schema=answer_schema,
+            trajectory=self.trajectory() if self.trajectory else None,
+            redact=redact,
+        )
+        outcome = await agent.run(task, scope=scope)
+        return outcome.value
