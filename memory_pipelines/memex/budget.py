@@ -1,0 +1,100 @@
+"""What a rollout may cost, and the counting of it."""
+
+from collections.abc import Callable
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memory_pipelines.errors import BudgetExceededError
+from memory_pipelines.gateway.base import Usage
+
+_NEAR = 0.8
+"""The share of a budget from which on the model is told that it ends."""
+
+
+class Budget(BaseModel):
+    """Bounds of one rollout. What is None is not bounded."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    turns: int = Field(default=30, gt=0)  # answers of the model, unreadable ones included
+    seconds: float = Field(default=600.0, gt=0)  # from the start to the end, wall clock
+    tokens: int | None = Field(default=None, gt=0)  # prompt and answer of all calls
+    cost: float | None = Field(default=None, gt=0)  # US dollars of all calls
+
+
+class Meter:
+    """Counts what one rollout spends of its budget."""
+
+    def __init__(self, budget: Budget, *, clock: Callable[[], float]) -> None:
+        """Start counting.
+
+        Args:
+            budget: the bounds.
+            clock: seconds that only grow.
+        """
+        self.budget = budget
+        self.turns = 0
+        self.usage = Usage()
+        self._clock = clock
+        self._started = clock()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return self._clock() - self._started
+
+    @property
+    def last_turn(self) -> bool:
+        """Whether the next answer is the last that may come."""
+        return self.turns == self.budget.turns - 1
+
+    def begin_turn(self) -> None:
+        """Count one more answer of the model, before it is asked for.
+
+        Raises:
+            BudgetExceededError: something is used up; `budget` names it, `limit` and `spent` say how far.
+        """
+        for name, (spent, limit) in self._bounded().items():
+            if spent >= limit:
+                raise self.exceeded(name)
+        self.turns += 1
+
+    def add(self, usage: Usage) -> None:
+        """Count what a call cost."""
+        self.usage = self.usage + usage
+
+    def notice(self) -> str | None:
+        """One line for the model when a budget nears its end, else None."""
+        if self.last_turn:
+            return "[last turn: submit now]"
+        near = [name for name, (spent, limit) in self._bounded().items() if spent >= _NEAR * limit]
+        if not near:
+            return None
+        return f"[{' and '.join(near)} nearly used up: submit soon]"
+
+    def exceeded(self, name: str) -> BudgetExceededError:
+        """The error for one bound.
+
+        Args:
+            name: turns, seconds, tokens or cost.
+
+        Returns:
+            The error, to be raised by the caller.
+        """
+        spent, limit = self._bounded()[name]
+        return BudgetExceededError(
+            f"the rollout ended without a result: {spent:,.6g} of {limit:,.6g} {name} are used. "
+            f"Allow more by Budget({name}=...) or give it less to do.",
+            budget=name,
+            limit=limit,
+            spent=spent,
+        )
+
+    def _bounded(self) -> dict[str, tuple[float, float]]:
+        bounds: dict[str, tuple[float, float | None]] = {
+            "turns": (self.turns, self.budget.turns),
+            "seconds": (round(self.seconds, 3), self.budget.seconds),
+            "tokens": (self.usage.tokens, self.budget.tokens),
+            "cost": (self.usage.cost, self.budget.cost),
+        }
+        return {name: (spent, limit) for name, (spent, limit) in bounds.items() if limit is not None}

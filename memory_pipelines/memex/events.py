@@ -1,0 +1,154 @@
+"""The events of a rollout, as records."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+from memory_pipelines.gateway.base import Finish, Usage
+from memory_pipelines.memex.answers import Origin
+from memory_pipelines.memex.kernels.base import State
+
+FORMAT = 1
+"""Version of the lines; goes up when a reader of old lines would misread new ones."""
+
+
+class EventBase(BaseModel):
+    """What all events share."""
+
+    model_config = ConfigDict(frozen=True)
+
+    words: ClassVar[frozenset[str]] = frozenset({"kind"})  # fields that hold words of ours, never content
+
+
+class Header(EventBase):
+    """The start of a rollout."""
+
+    words = frozenset({"kind", "at", "purpose", "action_space", "kernel"})
+
+    kind: Literal["header"] = "header"
+    format: int = FORMAT
+    at: AwareDatetime  # when it started
+    model: str  # as it was asked for
+    purpose: str
+    action_space: str
+    kernel: str
+    isolation: dict[str, JsonValue]  # what isolates the kernel, as it says itself
+    tools: tuple[str, ...] = ()  # names of what the code may call
+    scope: tuple[str, ...] = ()  # names of the variables it starts with
+
+
+class LlmRequest(EventBase):
+    """The model is asked."""
+
+    words = frozenset({"kind", "prefix"})
+
+    kind: Literal["llm_request"] = "llm_request"
+    turn: int  # from 1
+    messages: int  # how many were sent
+    prefix: str  # hash of all of them; equal prefixes can share a provider's cache
+
+
+class LlmResponse(EventBase):
+    """The model answered."""
+
+    words = frozenset({"kind", "finish", "usage"})
+
+    kind: Literal["llm_response"] = "llm_response"
+    turn: int
+    text: str  # all of it, with what was dropped before the code was looked for
+    finish: Finish
+    usage: Usage
+    model: str = ""  # as the provider named it
+
+
+class Block(EventBase):
+    """Code goes to the kernel."""
+
+    words = frozenset({"kind", "namespace", "origin"})
+
+    kind: Literal["block"] = "block"
+    turn: int
+    number: int  # from 1 within the turn
+    namespace: str
+    code: str
+    origin: Origin  # who wrote it
+
+
+class ToolCalled(EventBase):
+    """A block called a tool of the host."""
+
+    kind: Literal["tool_call"] = "tool_call"
+    turn: int
+    name: str
+    args: dict[str, JsonValue]
+    error: str | None = None  # what the block was told when the call failed
+    milliseconds: float
+
+
+class Observed(EventBase):
+    """A block ended."""
+
+    words = frozenset({"kind", "state"})
+
+    kind: Literal["observation"] = "observation"
+    turn: int
+    number: int  # that of the block
+    output: str
+    cut: int  # characters left out of `output`
+    error: str | None
+    state: State
+    milliseconds: float
+
+
+class Submitted(EventBase):
+    """A value was submitted and checked by the host."""
+
+    kind: Literal["submit"] = "submit"
+    turn: int
+    ok: bool
+    value: JsonValue = None
+    errors: tuple[str, ...] = ()  # `path: message`, when not ok
+
+
+class Feedback(EventBase):
+    """The model is told that its answer holds nothing that can be run."""
+
+    words = frozenset({"kind", "reason"})
+
+    kind: Literal["feedback"] = "feedback"
+    turn: int
+    reason: str  # malformed, truncated, empty, repetition
+    text: str
+
+
+class Failed(EventBase):
+    """The rollout ends by an error."""
+
+    words = frozenset({"kind", "error", "status"})
+
+    kind: Literal["error"] = "error"
+    error: str  # class
+    status: str  # status word of the error, empty for one that is not ours
+    message: str
+
+
+class End(EventBase):
+    """The end of a rollout, in a result or an error."""
+
+    words = frozenset({"kind", "usage"})
+
+    kind: Literal["end"] = "end"
+    ok: bool
+    turns: int
+    usage: Usage
+    seconds: float
+
+
+Event = Annotated[
+    Header | LlmRequest | LlmResponse | Block | ToolCalled | Observed | Submitted | Feedback | Failed | End,
+    Field(discriminator="kind"),
+]
+"""One line of a trajectory."""
+
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+"""Reads an event of any kind."""

@@ -1,0 +1,182 @@
+"""What the model reads: the system prompt, the task, observations and feedback."""
+
+import dataclasses
+import json
+from collections.abc import Collection, Mapping, Sequence, Sized
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from memory_pipelines.memex.kernels.base import Observation
+from memory_pipelines.memex.tools import Tool, stubs
+
+SHOWN_FIELDS = 12
+"""How many field names of an object the scope table shows."""
+
+KEPT_CHARS = 600
+"""How much of an unusable answer stays in the conversation."""
+
+
+def system_prompt(
+    tools: Sequence[Tool], *, result: Mapping[str, Any], instructions: str = "", output_chars: int = 10_000
+) -> str:
+    """The rules of the work with a kernel, then what can be called, then the instructions.
+
+    The same arguments give the same bytes, so that a provider's cache serves every task of an agent.
+
+    Args:
+        tools: in the order in which they are shown.
+        result: JSON schema of what `submit` takes.
+        instructions: of the agent's owner.
+        output_chars: where an observation is cut.
+
+    Returns:
+        The text.
+    """
+    text = Template(_file("memex.md")).substitute(
+        output_chars=f"{output_chars:,}",
+        stubs=stubs(tools, result=result),
+        instructions=f"\n{instructions.strip()}" if instructions.strip() else "",
+    )
+    return text.strip()
+
+
+def json_prompt(schema: Mapping[str, Any], *, instructions: str = "") -> str:
+    """The rules for an answer that is bound by a schema, without code.
+
+    Args:
+        schema: JSON schema of the answer.
+        instructions: of the agent's owner.
+
+    Returns:
+        The text; the same arguments give the same bytes.
+    """
+    compact = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    return Template(_file("json.md")).substitute(schema=compact, instructions=instructions.strip()).strip()
+
+
+def task_message(task: str, scope: Mapping[str, object], *, notice: str | None = None) -> str:
+    """The task and a table of what is in scope; never the contents.
+
+    Args:
+        task: in words.
+        scope: the variables that the kernel starts with.
+        notice: a last line.
+
+    Returns:
+        The text.
+    """
+    parts = [task.strip()]
+    if scope:
+        rows = "\n".join(f"- {name}: {_described(value)}" for name, value in scope.items())
+        parts.append(f"In scope:\n{rows}")
+    if notice:
+        parts.append(notice)
+    return "\n\n".join(parts)
+
+
+def observation_text(seen: Observation, *, number: int, blocks: int) -> str:
+    """What one block showed.
+
+    Args:
+        seen: from the kernel.
+        number: of the block in its answer, from 1.
+        blocks: how many the answer had.
+
+    Returns:
+        The text, with the error if there was one, and a word about the variables if they are not as they were.
+    """
+    parts = ["[observation]" if blocks == 1 else f"[observation of block {number}]"]
+    if seen.output.strip():
+        parts.append(seen.output.rstrip("\n"))
+    elif seen.error is None:
+        parts.append("(nothing was printed)")
+    if seen.error is not None:
+        parts.append(f"[error]\n{seen.error}")
+    if seen.state == "lost":
+        parts.append("[the kernel was started anew: variables of earlier blocks are gone; scope and tools are there]")
+    elif seen.state == "restored":
+        parts.append("[the kernel was started anew: its variables were rebuilt by running earlier blocks again]")
+    return "\n".join(parts)
+
+
+def feedback(problem: str, *, bound: bool) -> str:
+    """What the model is told of an answer that holds nothing that can be run.
+
+    Args:
+        problem: malformed, truncated, empty or repetition.
+        bound: whether the answer should have been JSON.
+
+    Returns:
+        The text.
+    """
+    return _feedbacks()[f"{'json' if bound else 'code'}.{problem}"]
+
+
+def refused_submit(lines: str, *, bound: bool) -> str:
+    """What the model is told of a value that is not of the result's type.
+
+    Args:
+        lines: `path: message`, one a line.
+        bound: whether the answer should have been JSON.
+
+    Returns:
+        The text.
+    """
+    again = "Answer again with JSON that matches the schema." if bound else "Mend the value and submit it again."
+    return f"[the submitted value was not accepted]\n{lines}\n{again}"
+
+
+def shortened(answer: str) -> str:
+    """An unusable answer as it stays in the conversation: its beginning, never nothing."""
+    if not answer:
+        return "(no answer)"
+    return answer if len(answer) <= KEPT_CHARS else f"{answer[:KEPT_CHARS]}\n[...]"
+
+
+def _described(value: object) -> str:
+    kind = type(value).__name__
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{kind} of shape {' x '.join(str(side) for side in cast('tuple[object, ...]', shape))}"
+    if isinstance(value, str):
+        return f"str, {_count(value, 'character')}"
+    if isinstance(value, Mapping):
+        return f"{kind}, {_count(cast('Sized', value), 'key')}"
+    if isinstance(value, list | tuple | set | frozenset):
+        values = cast("Collection[object]", value)
+        kinds = {_typed(one) for one in values}
+        inside = f" of {kinds.pop()}" if len(kinds) == 1 else ""
+        return f"{kind}{inside}, {_count(values, 'item')}"
+    return _typed(value)
+
+
+def _typed(value: object) -> str:
+    """The name of a type with the fields of a record; names of fields are the owner's words, keys of a dict are not."""
+    fields: list[str] = []
+    if isinstance(value, BaseModel):
+        fields = list(type(value).model_fields)
+    elif dataclasses.is_dataclass(value):
+        fields = [field.name for field in dataclasses.fields(value)]
+    if not fields:
+        return type(value).__name__
+    more = ", ..." if len(fields) > SHOWN_FIELDS else ""
+    return f"{type(value).__name__}({', '.join(fields[:SHOWN_FIELDS])}{more})"
+
+
+def _count(value: Sized, noun: str) -> str:
+    return f"{len(value):,} {noun}{'' if len(value) == 1 else 's'}"
+
+
+@cache
+def _file(name: str) -> str:
+    return (files("memory_pipelines.memex") / "prompts" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _feedbacks() -> dict[str, str]:
+    sections = [part.partition("\n") for part in _file("feedback.md").split("# ") if part.strip()]
+    return {name.strip(): text.strip() for name, _, text in sections}

@@ -1,0 +1,105 @@
+"""Public doubles for tests of code that asks models: no network, no waiting, the same every time."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+from memory_pipelines.errors import GatewayFinalError
+from memory_pipelines.gateway.base import ModelInfo, Request, Response, Usage
+
+Answer = str | Response | Exception
+"""What a script says: a text, a whole response, or an error to raise."""
+
+
+class ScriptedGateway:
+    r"""A gateway that answers from a script and remembers what it was asked.
+
+    An answer is a text, a whole `Response`, or an exception to raise. Usage of a text is four characters a token.
+
+    Example:
+        gateway = ScriptedGateway(["```python\nsubmit(4)\n```"])
+        outcome = await Agent(model="scripted", gateway=gateway, kernel="inprocess", result=int).run("2 + 2?")
+        assert gateway.calls == 1
+    """
+
+    def __init__(
+        self,
+        answers: Sequence[Answer] | Callable[[Request], Answer | Awaitable[Answer]],
+        *,
+        context_tokens: int = 8192,
+        profile: Literal["small", "strong"] = "small",
+    ) -> None:
+        """Keep the script.
+
+        Args:
+            answers: one for each call, in order; or a function of the request, sync or async.
+            context_tokens: what `describe` says of every model.
+            profile: what `describe` says of every model.
+        """
+        self._answer = answers if callable(answers) else _in_turn(answers)
+        self._context_tokens = context_tokens
+        self._profile: Literal["small", "strong"] = profile
+        self.requests: list[Request] = []
+        self.closed = False
+
+    @property
+    def calls(self) -> int:
+        """How often it was asked."""
+        return len(self.requests)
+
+    async def complete(self, request: Request) -> Response:
+        """Give the next answer.
+
+        Args:
+            request: kept in `requests`.
+
+        Returns:
+            The answer of the script.
+
+        Raises:
+            GatewayFinalError: the script has no further answer, or the gateway is closed.
+            Exception: what the script says.
+        """
+        if self.closed:
+            raise GatewayFinalError("the scripted gateway is closed")
+        self.requests.append(request)
+        given = self._answer(request)
+        answer = await given if inspect.isawaitable(given) else given
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Response):
+            return answer
+        return Response(
+            text=answer,
+            model=request.model,
+            usage=Usage(
+                calls=1,
+                prompt_tokens=_tokens("".join(message.content for message in request.messages)),
+                completion_tokens=_tokens(answer),
+            ),
+        )
+
+    def describe(self, model: str) -> ModelInfo:
+        """Say of every model what the script was made with."""
+        return ModelInfo(name=model, context_tokens=self._context_tokens, profile=self._profile)
+
+    async def close(self) -> None:
+        """End it; further calls are errors."""
+        self.closed = True
+
+
+def _in_turn(answers: Sequence[Answer]) -> Callable[[Request], Answer]:
+    left = list(answers)
+
+    def answer(request: Request) -> Answer:
+        if not left:
+            raise GatewayFinalError(
+                f"the script has {len(answers)} answers and was asked once more, for {request.purpose!r}; add an answer"
+            )
+        return left.pop(0)
+
+    return answer
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text) // 4)
