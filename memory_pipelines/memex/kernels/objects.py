@@ -1,0 +1,340 @@
+"""Objects from JSON, and JSON from objects, inside the kernel.
+
+Part of the worker: standard library and pydantic, which is imported when first needed because it is most of the
+start of a worker.
+"""
+
+import dataclasses
+import datetime
+import enum
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import cached_property
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, ForwardRef, Literal, Optional, Union, cast
+from uuid import UUID
+
+from memory_pipelines.memex.kernels.capture import short
+from memory_pipelines.memex.kernels.spelling import identifier
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, TypeAdapter
+
+Schema = dict[str, Any]
+MAX_DEPTH = 100
+"""How deep a value may be nested that leaves the kernel; the host's reader stops at 200."""
+SHOWN_ERRORS = 10
+
+_SCALARS: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": type(None)}
+_FORMATS: dict[str, Any] = {"date-time": datetime.datetime, "date": datetime.date}
+_BOUNDS = {
+    "minimum": "ge",
+    "maximum": "le",
+    "exclusiveMinimum": "gt",
+    "exclusiveMaximum": "lt",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_length",
+    "maxItems": "max_length",
+}
+
+
+class CannotLeaveError(TypeError):
+    """A value has no JSON form; the message starts with its path."""
+
+
+class Types:
+    """The object types that the host named, as classes; and values of them."""
+
+    def __init__(self) -> None:
+        """Start without types."""
+        self._schemas: dict[str, Schema] = {}
+        self._classes: dict[str, type[BaseModel]] = {}
+        self._adapters: dict[int, tuple[Schema, TypeAdapter[Any]]] = {}
+
+    def learn(self, schemas: Mapping[str, Schema]) -> None:
+        """Take further types; nothing is built yet.
+
+        Args:
+            schemas: by name; they may point to each other and to earlier ones by `{"$ref": name}`.
+        """
+        self._schemas.update(schemas)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._schemas
+
+    def __getitem__(self, name: str) -> type["BaseModel"]:
+        if name not in self._classes:
+            self._build()
+        return self._classes[name]
+
+    def rebuild(self, schema: Schema | None, value: Any) -> Any:
+        """Make objects of JSON.
+
+        Args:
+            schema: of the value, pointing to the types; None when nothing is known of it.
+            value: plain JSON.
+
+        Returns:
+            Objects with attributes, or the plain JSON when it does not fit the schema: tools are not always right.
+        """
+        if not schema or schema.get("type") in ("integer", "boolean", "null"):
+            return value
+        from pydantic import ValidationError
+
+        try:
+            return self._adapter(schema).validate_python(value)
+        except ValidationError:
+            return value
+
+    def complaints(self, schema: Schema, value: Any) -> str:
+        """Hold a JSON value against a schema.
+
+        Args:
+            schema: pointing to the types.
+            value: plain JSON.
+
+        Returns:
+            Lines `path: message`, at most ten; empty when it fits.
+        """
+        from pydantic import ValidationError
+
+        try:
+            self._adapter(schema).validate_python(value)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_context=False, include_input=False)
+            lines = [f"{_dotted(one['loc'])}: {one['msg']}" for one in found[:SHOWN_ERRORS]]
+            more = len(found) - SHOWN_ERRORS
+            return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
+        return ""
+
+    def _adapter(self, schema: Schema) -> "TypeAdapter[Any]":
+        known = self._adapters.get(id(schema))
+        if known is not None:
+            return known[1]
+        from pydantic import TypeAdapter
+        from pydantic.errors import PydanticUserError
+
+        self._build()
+        try:
+            adapter = TypeAdapter[Any](self._kind(schema, self._classes))
+            adapter.validate_python  # noqa: B018 - a type that cannot be built says so here, not at the first value
+        except (PydanticUserError, TypeError, ValueError):
+            adapter = TypeAdapter[Any](Any)
+        self._adapters[id(schema)] = (schema, adapter)  # the schema is kept, so that its id stays its own
+        return adapter
+
+    def _build(self) -> None:
+        new = [name for name in self._schemas if name not in self._classes]
+        with warnings.catch_warnings():
+            # A field may be called `schema` or `copy`; it then hides a method of pydantic, which is what is wanted.
+            warnings.simplefilter("ignore")
+            for name in new:
+                self._classes[name] = self._class(name, self._schemas[name])
+            for name in new:
+                self._classes[name].model_rebuild(_types_namespace=self._classes)
+
+    def _class(self, name: str, schema: Schema) -> type["BaseModel"]:
+        from pydantic import Field, create_model
+
+        fields: dict[str, Any] = {}
+        required = schema.get("required", ())
+        properties = cast("dict[str, Schema]", schema.get("properties", {}))
+        plain = {field: one for field, one in properties.items() if not field.startswith("_")}
+        for field, one in plain.items():
+            kind = self._kind(one, None)
+            if field in required and "default" not in one:
+                default = ...
+            else:
+                default = one.get("default")
+                kind = kind if "default" in one else Optional[kind]  # noqa: UP045 - built at run time
+            python = identifier(field)
+            fields[python] = (kind, Field(default, alias=field if python != field else None))
+        base = _records.closed if schema.get("additionalProperties") is False and plain == properties else _records.open
+        return create_model(name, __base__=base, __module__="kernel", **fields)
+
+    def _kind(self, schema: Any, classes: Mapping[str, Any] | None) -> Any:
+        """The type of a schema; other object types by name as long as they are being built."""
+        if not isinstance(schema, dict):
+            return Any
+        given = cast("Schema", schema)
+        if "$ref" in given:
+            name = str(given["$ref"])
+            if name not in self._schemas:
+                return Any
+            return ForwardRef(name) if classes is None else classes[name]
+        values = [given["const"]] if "const" in given else given.get("enum")
+        if isinstance(values, list):
+            return Literal[tuple(cast("list[Any]", values))]
+        for key in ("anyOf", "oneOf"):
+            parts = cast("list[Any]", given.get(key) or [])
+            if parts:
+                return Union[tuple(self._kind(part, classes) for part in parts)]  # noqa: UP007 - built at run time
+        return self._plain(given, classes)
+
+    def _plain(self, given: Schema, classes: Mapping[str, Any] | None) -> Any:
+        several = cast("list[Any]", given.get("allOf") or [])
+        if len(several) == 1:
+            return self._kind(several[0], classes)
+        kind = given.get("type")
+        if isinstance(kind, list):
+            kinds = cast("list[str]", kind)
+            return Union[tuple(self._kind({**given, "type": one}, classes) for one in kinds)]  # noqa: UP007
+        if kind == "array":
+            places = cast("list[Any]", given.get("prefixItems") or [])
+            if places:
+                return _bounded(tuple[tuple(self._kind(one, classes) for one in places)], {})
+            return _bounded(list[self._kind(given.get("items"), classes)], given)
+        if kind == "object":
+            return _bounded(dict[str, self._kind(given.get("additionalProperties"), classes)], {})
+        if kind == "string" and given.get("format") in _FORMATS:
+            return _FORMATS[given["format"]]
+        return _bounded(_SCALARS[kind], given) if kind in _SCALARS else Any
+
+
+class _Records:
+    """The bases of all object types, made when first asked for."""
+
+    @cached_property
+    def open(self) -> type["BaseModel"]:
+        from pydantic import BaseModel, ConfigDict
+
+        class Record(BaseModel):
+            model_config = ConfigDict(extra="allow", populate_by_name=True, protected_namespaces=())
+
+            def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+                cut = short()
+                for name, value in super().__repr_args__():
+                    yield name, _Shown(value.isoformat() if isinstance(value, datetime.date) else cut(value))
+
+            def __str__(self) -> str:
+                return repr(self)
+
+        return Record
+
+    @cached_property
+    def closed(self) -> type["BaseModel"]:
+        from pydantic import ConfigDict
+
+        class Record(self.open):
+            model_config = ConfigDict(extra="forbid")
+
+        return Record
+
+
+_records = _Records()
+
+
+class _Shown(str):
+    """Text that is its own repr."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def to_json(value: Any, path: str = "", depth: int = 0) -> Any:
+    """The JSON form of a value that leaves the kernel.
+
+    Args:
+        value: JSON values, models, dataclasses, dates, sets, Decimal, Enum, UUID, paths, numpy scalars.
+        path: where it is, for the message.
+        depth: how deep it is nested.
+
+    Returns:
+        Plain JSON.
+
+    Raises:
+        CannotLeaveError: names the path of what has no JSON form.
+    """
+    if value is None or value is True or value is False:
+        return value
+    if depth > MAX_DEPTH:
+        raise CannotLeaveError(f"{_at(path)}: nested deeper than {MAX_DEPTH}, or part of itself")
+    if isinstance(value, enum.Enum):
+        return to_json(value.value, path, depth + 1)
+    if isinstance(value, str):
+        return _text(value, path)
+    if isinstance(value, int):
+        return _integer(value, path)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise CannotLeaveError(f"{_at(path)}: {value} is not a JSON number; use None")
+        return float(value)
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return {_key(key, path): to_json(one, f"{path}.{key}", depth + 1) for key, one in pairs}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = cast("list[object]", value)
+        return [to_json(one, f"{path}[{at}]", depth + 1) for at, one in enumerate(items)]
+    return to_json(_opened(value, path), path, depth + 1)
+
+
+def _opened(value: Any, path: str) -> Any:
+    if isinstance(value, type):
+        raise CannotLeaveError(f"{_at(path)}: the class {value.__name__} cannot leave the kernel")
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal | UUID | PurePath):
+        return str(value)
+    dump = getattr(value, "model_dump", None)  # without an import of pydantic
+    if callable(dump):
+        return dump(mode="json", by_alias=True)
+    item = getattr(value, "item", None)  # numpy scalars
+    if callable(item) and getattr(value, "shape", None) == ():
+        return item()
+    hint = "; was `await` forgotten?" if hasattr(value, "__await__") else ""
+    raise CannotLeaveError(f"{_at(path)}: a {type(value).__name__} cannot leave the kernel{hint}")
+
+
+def _text(value: str, path: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise CannotLeaveError(
+            f"{_at(path)}: the text holds half a character pair at {error.start}; "
+            "use text.encode('utf-8', 'replace').decode()"
+        ) from None
+    return str(value)
+
+
+def _integer(value: int, path: str) -> int:
+    if value.bit_length() > 10_000:
+        raise CannotLeaveError(f"{_at(path)}: an integer of {value.bit_length():,} bits cannot leave the kernel")
+    return int(value)
+
+
+def _key(key: object, path: str) -> str:
+    if isinstance(key, enum.Enum):
+        key = key.value
+    if isinstance(key, str):
+        return _text(key, path)
+    if key is None or isinstance(key, int | float):
+        return str(key)
+    if isinstance(key, datetime.date):
+        return key.isoformat()
+    raise CannotLeaveError(f"{_at(path)}: a key that is a {type(key).__name__}; keys are text")
+
+
+def _at(path: str) -> str:
+    return path.lstrip(".") or "value"
+
+
+def _bounded(kind: Any, schema: Schema) -> Any:
+    from typing import Annotated
+
+    from pydantic import Field
+
+    bounds = {ours: schema[theirs] for theirs, ours in _BOUNDS.items() if theirs in schema}
+    return Annotated[kind, Field(**bounds)] if bounds else kind
+
+
+def _dotted(loc: tuple[int | str, ...]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".") or "value"

@@ -1,0 +1,101 @@
+"""The kernel that is a process of its own."""
+
+import asyncio
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from memory_pipelines.errors import KernelUnavailableError
+from memory_pipelines.memex.kernels.connection import Body
+from memory_pipelines.memex.kernels.hosted import HostedKernel
+
+BOOT = Path(__file__).with_name("boot.py")
+PARTS_OF_PYDANTIC = ("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection")
+
+
+class SubprocessKernel(HostedKernel):
+    """Runs blocks in a fresh Python: empty environment, no files open, limits on memory, time and writing.
+
+    Files that the user of the process may read can be read, and the network is there: nothing here stands against code
+    that means harm. A process that ends is replaced at the next block.
+    """
+
+    can_kill: ClassVar[bool] = True
+    own_process: ClassVar[bool] = True
+
+    @property
+    def isolation(self) -> Mapping[str, Any]:
+        """What isolates this kernel, as its process reported it."""
+        ready = self._connection.ready if self._connection else None
+        return {"kernel": "subprocess", "process": True, "environment": "empty", **(ready.confined if ready else {})}
+
+    async def launch(self) -> tuple[Body, socket.socket]:
+        """Start the process with its end of a socket pair as the only open file."""
+        ours, theirs = socket.socketpair()
+        limits = self.limits
+        given = {
+            "connection": theirs.fileno(),
+            "paths": _paths_of_pydantic(),
+            "worker": {
+                "output_chars": limits.output_chars,
+                "frame_bytes": limits.frame_bytes,
+                "pending_calls": limits.pending_calls,
+            },
+            "confine": {
+                "memory_bytes": limits.memory_bytes,
+                "cpu_seconds": limits.cpu_seconds,
+                "parent": os.getpid(),
+            },
+        }
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-I", "-S", "-B", "-X", "utf8", str(BOOT), json.dumps(given)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise KernelUnavailableError(f"{sys.executable} cannot be started: {error}") from error
+        finally:
+            theirs.close()
+        return _Process(process, limits.cpu_seconds), ours
+
+
+class _Process:
+    """The process of a worker and the group it leads."""
+
+    def __init__(self, process: asyncio.subprocess.Process, cpu_seconds: int) -> None:
+        self._process = process
+        self._cpu_seconds = cpu_seconds
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def ended(self) -> str:
+        code = await self._process.wait()
+        if code >= 0:
+            return f"its process ended with exit code {code}"
+        if -code == signal.SIGXCPU:
+            return f"it used more than {self._cpu_seconds} s of CPU time"
+        return f"its process was ended by {signal.Signals(-code).name}"
+
+
+def _paths_of_pydantic() -> list[str]:
+    """Where the worker finds pydantic; no other entry of our own path goes with it."""
+    files = (importlib.import_module(name).__file__ for name in PARTS_OF_PYDANTIC)
+    places = (Path(file) for file in files if file)
+    return list(dict.fromkeys(str(place.parents[1] if place.stem == "__init__" else place.parent) for place in places))
