@@ -1,4 +1,4 @@
-"""What merge decides without a model. In doubt a fact is added: what stands twice can be folded, what is lost cannot."""
+"""What merge decides without a model. In doubt a fact is added: a line too many can be folded, a lost one cannot."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

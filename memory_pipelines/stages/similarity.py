@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Literal
 
-from memory_pipelines.stages.lines import one_line
+from memory_pipelines.stages.lines import normal, one_line
 from memory_pipelines.stages.vocabulary import (
     CHANGES,
     CJK_DAY,
@@ -238,6 +238,22 @@ def covers(wide: Sense, narrow: Sense) -> bool:
         True when nothing of the narrow text's words is missing.
     """
     return narrow.bag <= wide.bag and len(narrow.bag) >= _FEWEST and len(narrow.bag) >= _SHARE * len(wide.bag)
+
+
+def repeats(line: str, kept: str) -> bool:
+    """Whether a line says nothing that another does not say, so that it may go.
+
+    Args:
+        line: the line that would go.
+        kept: the line that would stay.
+
+    Returns:
+        True for the same line, and for one whose words are all in the other with nothing that sets them apart.
+    """
+    if normal(line) == normal(kept):
+        return True
+    one, other = sense(line), sense(kept)
+    return not differs(one, other) and (covers(other, one) or (len(one.words) > 1 and one.words == other.words))
 
 
 def _corrects(new: Sense, line: Sense, *, correction: bool) -> bool:
