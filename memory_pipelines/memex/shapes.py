@@ -112,11 +112,11 @@ class Shelf:
             return str(schema["$ref"])
         if "const" in schema:
             return f"Literal[{schema['const']!r}]"
-        if isinstance(schema.get("enum"), list):
+        if schema.get("enum"):
             return f"Literal[{', '.join(map(repr, schema['enum']))}]"
         for key in ("anyOf", "oneOf"):
             if isinstance(schema.get(key), list):
-                return " | ".join(dict.fromkeys(self.text(part) for part in schema[key]))
+                return " | ".join(dict.fromkeys(self.text(part) for part in schema[key])) or "Any"
         parts = schema.get("allOf")
         if isinstance(parts, list) and len(schema["allOf"]) == 1:
             return self.text(schema["allOf"][0])
@@ -227,7 +227,7 @@ def _camel(name: str) -> str:
 def _docstring(text: str) -> str:
     safe = text.replace("\\", "\\\\").replace('"""', "'''")
     lines = safe.split("\n")
-    if len(lines) == 1:
+    if len(lines) == 1 and not safe.endswith('"'):
         return f'    """{safe}"""'
     indented = "\n".join(f"    {line}".rstrip() for line in lines[1:])
     return f'    """{lines[0]}\n{indented}\n    """'

@@ -25,10 +25,11 @@ def confine(*, memory_bytes: int, cpu_seconds: int, parent: int) -> dict[str, An
     Returns:
         What is in force.
     """
+    os.environ.clear()  # Python itself may set its locale there
     in_force: dict[str, Any] = {
         "memory_bytes": None,
         "cpu_seconds": cpu_seconds,
-        "writes_files": False,
+        "file_bytes": 0,
         "dies_with_host": _die_with(parent),
         "seccomp": False,
         "landlock": False,

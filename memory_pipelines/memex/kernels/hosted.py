@@ -27,6 +27,7 @@ class _Given:
         self.shown: list[dict[str, Any]] = []  # the tools as the worker needs them
         self.result: Schema | None = None
         self.lock = asyncio.Lock()  # one block at a time
+        self.lives_in: Connection | None = None  # the worker that has its variables; None before the first
 
 
 class HostedKernel(ABC):
@@ -86,10 +87,12 @@ class HostedKernel(ABC):
         before = dict(given.values)
         given.values.update(values)
         try:
-            (await self._connected()).send(self._put_message(namespace, values))
+            connection = await self._connected()
+            connection.send(self._put_message(namespace, values))
         except FrameError as error:
             given.values = before
             raise InvalidInputError(f"{', '.join(scope)}: too large for the kernel: {error}") from error
+        given.lives_in = given.lives_in or connection
 
     async def expose(
         self, tools: Sequence[Tool], *, result: Mapping[str, Any] | None = None, namespace: str = MAIN
@@ -97,11 +100,12 @@ class HostedKernel(ABC):
         """Make tools callable and `submit` check values; see `Kernel.expose`. Replaces what was exposed before."""
         given = self._of(namespace)
         names = [tool.name for tool in tools]
-        wrong = [name for name in names if name in OWN_NAMES or identifier(name) != name or names.count(name) > 1]
+        taken = {*OWN_NAMES, *given.values}
+        wrong = [name for name in names if name in taken or identifier(name) != name or names.count(name) > 1]
         if wrong:
             raise InvalidInputError(
                 f"tools cannot be called {', '.join(sorted(set(wrong)))}: names of tools are Python identifiers, "
-                f"different from each other and from {', '.join(OWN_NAMES)}",
+                f"different from each other and from {', '.join(sorted(taken))}",
                 names=wrong,
             )
         shelf = given.packer.shelf
@@ -124,14 +128,15 @@ class HostedKernel(ABC):
         """Run one block; see `Kernel.run`. After a loss a fresh worker has what was put and exposed."""
         given = self._of(namespace)
         async with given.lock:
-            lost = self._connection is not None and self._connection.why is not None
             connection = await self._connected()
+            lost = given.lives_in not in (None, connection)
+            given.lives_in = connection
             try:
                 done = await connection.run(namespace, code, seconds or self.limits.block_seconds)
             except KernelDiedError as error:
                 if self._closed:
                     raise
-                await self._connected()
+                given.lives_in = await self._connected()
                 return Observation(
                     error=f"the kernel ended and its variables are lost: {error.message}. "
                     "What was given at the start is there again.",

@@ -115,13 +115,12 @@ class Types:
         if known is not None:
             return known[1]
         from pydantic import TypeAdapter
-        from pydantic.errors import PydanticUserError
 
         self._build()
         try:
             adapter = TypeAdapter[Any](self._kind(schema, self._classes))
             adapter.validate_python  # noqa: B018 - a type that cannot be built says so here, not at the first value
-        except (PydanticUserError, TypeError, ValueError):
+        except _odd_schema():
             adapter = TypeAdapter[Any](Any)
         self._adapters[id(schema)] = (schema, adapter)  # the schema is kept, so that its id stays its own
         return adapter
@@ -134,7 +133,10 @@ class Types:
             for name in new:
                 self._classes[name] = self._class(name, self._schemas[name])
             for name in new:
-                self._classes[name].model_rebuild(_types_namespace=self._classes)
+                try:
+                    self._classes[name].model_rebuild(_types_namespace=self._classes)
+                except _odd_schema():
+                    self._classes[name] = _records.open
 
     def _class(self, name: str, schema: Schema) -> type["BaseModel"]:
         from pydantic import Field, create_model
@@ -153,7 +155,10 @@ class Types:
             python = identifier(field)
             fields[python] = (kind, Field(default, alias=field if python != field else None))
         base = _records.closed if schema.get("additionalProperties") is False and plain == properties else _records.open
-        return create_model(name, __base__=base, __module__="kernel", **fields)
+        try:
+            return create_model(name, __base__=base, __module__="kernel", **fields)
+        except _odd_schema():
+            return _records.open
 
     def _kind(self, schema: Any, classes: Mapping[str, Any] | None) -> Any:
         """The type of a schema; other object types by name as long as they are being built."""
@@ -166,8 +171,9 @@ class Types:
                 return Any
             return ForwardRef(name) if classes is None else classes[name]
         values = [given["const"]] if "const" in given else given.get("enum")
-        if isinstance(values, list):
-            return Literal[tuple(cast("list[Any]", values))]
+        if isinstance(values, list) and values:
+            plain = all(one is None or isinstance(one, str | int) for one in cast("list[Any]", values))
+            return Literal[tuple(cast("list[Any]", values))] if plain else Any
         for key in ("anyOf", "oneOf"):
             parts = cast("list[Any]", given.get(key) or [])
             if parts:
@@ -194,6 +200,14 @@ class Types:
         return _bounded(_SCALARS[kind], given) if kind in _SCALARS else Any
 
 
+def _odd_schema() -> tuple[type[Exception], ...]:
+    """What pydantic raises when the schema of a tool's maker means nothing to it."""
+    from pydantic.errors import PydanticUserError
+    from pydantic_core import SchemaError
+
+    return (PydanticUserError, SchemaError, NameError, TypeError, ValueError)
+
+
 class _Records:
     """The bases of all object types, made when first asked for."""
 
@@ -208,6 +222,9 @@ class _Records:
                 cut = short()
                 for name, value in super().__repr_args__():
                     yield name, _Shown(value.isoformat() if isinstance(value, datetime.date) else cut(value))
+
+            def __getitem__(self, name: str) -> Any:
+                return self.__dict__[name] if name in self.__dict__ else (self.model_extra or {})[name]
 
             def __str__(self) -> str:
                 return repr(self)

@@ -80,13 +80,17 @@ class _Process:
     def __init__(self, process: asyncio.subprocess.Process, cpu_seconds: int) -> None:
         self._process = process
         self._cpu_seconds = cpu_seconds
+        self._over = False
 
     def kill(self) -> None:
+        if self._over:
+            return  # its number may be another process's by now
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     async def ended(self) -> str:
         code = await self._process.wait()
+        self._over = True
         if code >= 0:
             return f"its process ended with exit code {code}"
         if -code == signal.SIGXCPU:
