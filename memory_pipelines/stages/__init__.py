@@ -1,0 +1,1 @@
+"""The work on one actor: distill, merge, maintain. Values in, values out."""

@@ -1,0 +1,165 @@
+"""The first stage: one window of conversation in, candidate facts out. The host looks for their evidence afterwards."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from memory_pipelines.memex.tools import Tool, tool_of
+from memory_pipelines.records import Candidate, Entry, Turn, Window
+from memory_pipelines.stages.base import Desk, Distilled, StageSettings
+from memory_pipelines.stages.candidates import MOST, RULES_VERSION, propose
+from memory_pipelines.stages.languages import TOPICS
+from memory_pipelines.stages.times import has_relative_time, resolve
+from memory_pipelines.wording import find_verbatim, question_of, words
+
+
+@cache
+def _prompt(profile: str) -> str:
+    return (files("memory_pipelines.stages") / "prompts" / f"distill_{profile}.md").read_text(encoding="utf-8")
+
+
+ANSWER_SCHEMA: Mapping[str, Any] = {
+    "type": "array",
+    "maxItems": MOST,
+    "items": {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "kind": {"enum": ["fact", "preference", "correction", "procedure"]},
+            "topic": {"enum": list(TOPICS)},
+        },
+        "required": ["text", "kind", "topic"],
+        "additionalProperties": False,
+    },
+}
+"""What binds a small model's answer. No quote: small models cite badly, and the host finds the evidence itself."""
+
+
+def _version() -> str:
+    made_by = [_prompt("small"), _prompt("strong"), repr(ANSWER_SCHEMA), RULES_VERSION]
+    return f"distill-{hashlib.sha256(chr(0).join(made_by).encode()).hexdigest()[:12]}"
+
+
+PROMPT_VERSION = _version()
+"""Changes with the prompts, the schema or the rules, so that facts made by an older one can be told apart."""
+
+
+def needs_model(window: Window) -> bool:
+    """Say whether the actor says anything in a window; one without is committed without a call."""
+    return any(turn.speaker == "actor" and any(char.isalpha() for char in turn.text) for turn in window.turns)
+
+
+async def distill(window: Window, *, entries: Sequence[Entry], desk: Desk, settings: StageSettings) -> Distilled:
+    """Extract candidate facts from one window.
+
+    Args:
+        window: new turns of one actor with what was said before; already redacted.
+        entries: what is remembered of the actor, for the `strong` profile.
+        desk: does the rollout.
+        settings: of the pipeline and the model.
+
+    Returns:
+        Candidates with dates resolved. Their evidence is not checked yet.
+
+    Raises:
+        StageError: the output could not be read, or the model refused.
+        GatewayError: the provider failed.
+        BudgetExceededError: a limit was reached.
+    """
+    if not needs_model(window):
+        return Distilled()
+    if settings.profile == "small":
+        found = await desk.ask(
+            purpose="distill",
+            task=small_task(window, instructions=settings.instructions),
+            result=list[Candidate],
+            tools=[rules_of(window)],
+            answer_schema=ANSWER_SCHEMA,
+        )
+    else:
+        found = await desk.ask(
+            purpose="distill",
+            task=Template(_prompt("strong"))
+            .substitute(topics=", ".join(TOPICS), instructions=_wishes(settings.instructions))
+            .strip(),
+            result=list[Candidate],
+            scope={"items": list(window.turns), "earlier": list(window.context), "entries": list(entries)},
+            tools=[rules_of(window)],
+        )
+    candidates: list[Candidate] = list(found)
+    return Distilled(candidates=tuple(_dated(candidate, window) for candidate in candidates))
+
+
+def rules_of(window: Window) -> Tool:
+    """Make the tool `candidate_facts()`, which finds candidates in a window by fixed rules.
+
+    Args:
+        window: what the rules read.
+    """
+
+    def candidate_facts() -> list[Candidate]:
+        """Find candidate facts by fixed rules: sentences of the actor that look lasting. No language model."""
+        return propose(window.turns, context=window.context)
+
+    return tool_of(candidate_facts)
+
+
+def small_task(window: Window, *, instructions: str = "") -> str:
+    """Write the whole task for the `small` profile: the actor's turns, and the questions they answer.
+
+    Other parties' statements are left out: small models take them for the actor's.
+
+    Args:
+        window: what to read.
+        instructions: of the pipeline.
+    """
+    lines: list[str] = []
+    day = ""
+    asked = next((question_of(turn.text) for turn in reversed(window.context) if turn.speaker == "other"), "")
+    number = 0
+    for turn in window.turns:
+        if turn.speaker == "other":
+            asked = question_of(turn.text)
+        if turn.speaker != "actor":
+            continue
+        said_on = f"[{turn.said_at:%Y-%m-%d}, {_weekday(turn.said_at)}]"
+        if said_on != day:
+            lines.append(said_on)
+            day = said_on
+        if asked:
+            lines.append(f"(asked: {' '.join(asked.split())})")
+            asked = ""
+        number += 1
+        lines.append(f"{number}. {turn.text}")
+    task = Template(_prompt("small")).substitute(instructions=_wishes(instructions), conversation="\n".join(lines))
+    return "\n".join(line for line in task.splitlines() if line.strip())
+
+
+def _weekday(moment: datetime) -> str:
+    return ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")[moment.weekday()]
+
+
+def _wishes(instructions: str) -> str:
+    return f"The owner of this memory also wants: {instructions.strip()}\n" if instructions.strip() else ""
+
+
+def _dated(candidate: Candidate, window: Window) -> Candidate:
+    if not has_relative_time(candidate.text):
+        return candidate
+    return candidate.model_copy(update={"text": resolve(candidate.text, _said_at(candidate, window))})
+
+
+def _said_at(candidate: Candidate, window: Window) -> datetime:
+    """When what a candidate most likely rests on was said: its quote, else the turn that shares most words."""
+    turns = [turn for turn in window.turns if turn.speaker == "actor"]
+    quoting = (turn for turn in turns if candidate.quote and find_verbatim(candidate.quote, turn.text))
+    bag = set(words(candidate.text))
+
+    def shared(turn: Turn) -> int:
+        return len(bag & set(words(turn.text)))
+
+    return next(quoting, max(turns, key=shared)).said_at
