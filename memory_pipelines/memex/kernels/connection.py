@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from memory_pipelines.errors import KernelDiedError, KernelUnavailableError, ToolError
@@ -48,7 +49,7 @@ class Connection:
         self._tools: dict[str, dict[str, Tool]] = {}  # by namespace and name
         self._runs: dict[int, asyncio.Future[Done]] = {}
         self._ran = 0
-        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._calls: dict[int, asyncio.Task[Any]] = {}
         self._outside = _Stopwatch()
         self._started: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
 
@@ -156,9 +157,10 @@ class Connection:
             if not future.done():
                 future.set_exception(died)
                 future.exception()  # looked at: nobody may be waiting any more
-        for task in self._calls.values():
+        calls = list(self._calls.values())
+        for task in calls:
             task.cancel()
-        await asyncio.gather(*self._calls.values(), return_exceptions=True)
+        await asyncio.gather(*calls, return_exceptions=True)
 
     def _end(self, why: str) -> None:
         if self.why is None:
@@ -182,27 +184,32 @@ class Connection:
                 raise FrameError(f"a call of {message.tool[:60]!r}, which it has not")
             if message.id in self._calls or len(self._calls) >= self._limits.pending_calls:
                 raise FrameError(f"more than {self._limits.pending_calls} calls at once, or one twice")
-            self._calls[message.id] = asyncio.create_task(self._answer(message, tool))
             self._outside.enter(asyncio.get_running_loop().time())
+            task = self._calls[message.id] = asyncio.create_task(tool.call(message.arguments))
+            task.add_done_callback(partial(self._answer, message, tool))
 
-    async def _answer(self, call: Call, tool: Tool) -> None:
-        answer: dict[str, Any] = {"type": "return", "id": call.id, "ok": False}
-        try:
-            answer.update(ok=True, value=await tool.call(call.arguments))
-        except ToolError as error:
-            answer.update(value=error.message)
-        except Exception as error:  # noqa: BLE001 - the boundary: not for the model; whoever awaits the block gets it
-            answer.update(value=f"{tool.name}: {error}")
-            for run in self._runs.values():
-                if not run.done():
-                    run.set_exception(error)
-        finally:
-            del self._calls[call.id]
-            self._outside.leave(asyncio.get_running_loop().time())
+    def _answer(self, call: Call, tool: Tool, task: asyncio.Task[Any]) -> None:
+        del self._calls[call.id]
+        self._outside.leave(asyncio.get_running_loop().time())
+        answer: dict[str, Any] = {"type": "return", "id": call.id, "ok": False, "value": f"{tool.name}: cancelled"}
+        if not task.cancelled():
+            error = task.exception()
+            if error is None:
+                answer.update(ok=True, value=task.result())
+            else:
+                answer.update(value=error.message if isinstance(error, ToolError) else f"{tool.name}: {error}")
+                if not isinstance(error, ToolError):
+                    self._raise(error)
         try:
             self.send(answer)
         except FrameError as error:
             self.send({**answer, "ok": False, "value": f"{tool.name}: the result is too large, ask for less: {error}"})
+
+    def _raise(self, error: BaseException) -> None:
+        """Give an error that no code of an agent can mend to whoever waits for a block."""
+        for run in self._runs.values():
+            if not run.done():
+                run.set_exception(error)
 
 
 class _Stopwatch:
