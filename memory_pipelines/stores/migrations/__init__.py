@@ -1,0 +1,1 @@
+"""Steps of the schema, run by Alembic; `versions` holds one file a step."""

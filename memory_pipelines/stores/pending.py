@@ -1,0 +1,134 @@
+"""Which actors have work for which pipelines. Every change is one statement over all pipelines concerned."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, and_, case, exists, func, literal, or_, select
+from sqlalchemy.orm import Session
+from sqlmodel import col
+
+from memory_pipelines.stores.columns import Utc
+from memory_pipelines.stores.database import upsert
+from memory_pipelines.stores.tables import PendingRow, PipelineRow, SessionRow
+
+FIRST_RETRY = timedelta(minutes=5)
+LAST_RETRY = timedelta(hours=24)
+
+_COLUMNS = ["pipeline_id", "actor_id", "version", "tokens", "last_said_at", "failures"]
+
+
+def first_version(now: datetime) -> int:
+    """Return the version of a new row: the clock, so that it is never taken for one that was cleared before."""
+    return int(now.timestamp() * 1_000_000)
+
+
+def mark_append(
+    session: Session, store: str, actor_id: str, *, tokens: int, last_said_at: datetime, now: datetime
+) -> None:
+    """Mark an actor pending for every pipeline on a session store."""
+    _mark(
+        session,
+        actor_id,
+        col(PipelineRow.session_store) == store,
+        tokens=tokens,
+        last_said_at=last_said_at,
+        now=now,
+    )
+
+
+def mark_write(session: Session, store: str, actor_id: str, *, now: datetime) -> None:
+    """Mark an actor whose entries a person or agent changed, for the pipelines that maintain them."""
+    conversed = exists().where(
+        col(SessionRow.store) == col(PipelineRow.session_store), col(SessionRow.actor_id) == actor_id
+    )
+    _mark(
+        session,
+        actor_id,
+        and_(col(PipelineRow.memory_store) == store, conversed),
+        tokens=0,
+        last_said_at=None,
+        now=now,
+    )
+
+
+def _mark(
+    session: Session,
+    actor_id: str,
+    concerned: ColumnElement[bool],
+    *,
+    tokens: int,
+    last_said_at: datetime | None,
+    now: datetime,
+) -> None:
+    rows = select(
+        col(PipelineRow.id),
+        literal(actor_id),
+        literal(first_version(now), BigInteger()),
+        literal(tokens, BigInteger()),
+        literal(last_said_at, Utc()),
+        literal(0),
+    ).where(concerned, col(PipelineRow.delete_time).is_(None))
+    statement = upsert(session, PendingRow).from_select(_COLUMNS, rows)
+    old, new = PendingRow.table().c, statement.excluded
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["pipeline_id", "actor_id"],
+            set_={
+                "version": old.version + 1,
+                "tokens": old.tokens + new.tokens,
+                "last_said_at": case(
+                    (or_(old.last_said_at.is_(None), old.last_said_at < new.last_said_at), new.last_said_at),
+                    else_=old.last_said_at,
+                ),
+            },
+        )
+    )
+
+
+def seed(session: Session, pipeline: PipelineRow, *, now: datetime) -> None:
+    """Mark every actor of a new pipeline's session store."""
+    rows = (
+        select(
+            literal(pipeline.id),
+            col(SessionRow.actor_id),
+            literal(first_version(now), BigInteger()),
+            func.sum(col(SessionRow.tokens)),
+            func.max(col(SessionRow.last_activity_time)),
+            literal(0),
+        )
+        .where(col(SessionRow.store) == pipeline.session_store)
+        .group_by(col(SessionRow.actor_id))
+    )
+    session.execute(upsert(session, PendingRow).from_select(_COLUMNS, rows))
+
+
+def clear(session: Session, pipeline_id: str, actor_id: str, *, version: int | None, tokens: int) -> None:
+    """Take back what an actor's success has done: the row, or, where more has come since, its share of it."""
+    row = locked(session, pipeline_id, actor_id)
+    if row is None:
+        return
+    if row.version == version:
+        session.delete(row)
+        return
+    row.tokens = max(row.tokens - tokens, 0)
+    row.failures, row.retry_at = 0, None
+
+
+def count_failure(session: Session, pipeline_id: str, actor_id: str, *, now: datetime) -> None:
+    """Keep a failed actor pending and put off its next try by a sensor."""
+    row = locked(session, pipeline_id, actor_id)
+    if row is None:
+        row = PendingRow(pipeline_id=pipeline_id, actor_id=actor_id, version=first_version(now), tokens=0)
+        session.add(row)
+    row.retry_at = now + min(FIRST_RETRY * 2 ** min(row.failures, 20), LAST_RETRY)
+    row.failures += 1
+
+
+def locked(session: Session, pipeline_id: str, actor_id: str) -> PendingRow | None:
+    """Return an actor's row, which nobody else changes until the transaction ends."""
+    statement: Any = (
+        select(PendingRow)
+        .where(col(PendingRow.pipeline_id) == pipeline_id, col(PendingRow.actor_id) == actor_id)
+        .with_for_update()
+    )
+    return session.scalars(statement).one_or_none()
