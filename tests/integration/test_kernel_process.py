@@ -8,6 +8,10 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
+from memory_pipelines.errors import KernelUnavailableError
+from memory_pipelines.memex.kernels.base import Limits
 from memory_pipelines.memex.kernels.opening import open_kernel
 
 HOST = """
@@ -57,6 +61,15 @@ def test_only_the_parts_of_the_worker_are_loaded_in_it() -> None:
         kernels,
         *(f"{kernels}.{part}" for part in parts),
     ]
+
+
+def test_a_kernel_that_cannot_start_says_why() -> None:
+    async def start() -> None:
+        async with open_kernel("subprocess", limits=Limits(memory_bytes=1 << 80)):
+            pass
+
+    with pytest.raises(KernelUnavailableError, match="the kernel did not start: OverflowError"):
+        asyncio.run(start())
 
 
 def test_an_idle_worker_has_not_paid_for_pydantic() -> None:

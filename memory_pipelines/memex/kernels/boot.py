@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 
@@ -29,11 +29,20 @@ def main() -> None:
         module = ModuleType(package)
         module.__path__ = [str(place)]
         sys.modules[package] = module
+    from memory_pipelines.memex.kernels.wire import pack
+
+    connection = socket.socket(fileno=given["connection"])
+
+    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        del trace
+        connection.sendall(pack({"type": "failed", "why": f"{kind.__name__}: {error}"[:2_000]}, 1 << 16))
+
+    sys.excepthook = tell  # nobody reads the standard error of this process
     from memory_pipelines.memex.kernels.clock import SignalClock
     from memory_pipelines.memex.kernels.confine import confine
     from memory_pipelines.memex.kernels.worker import Worker
 
-    worker = Worker(socket.socket(fileno=given["connection"]), SignalClock, **given["worker"])
+    worker = Worker(connection, SignalClock, **given["worker"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the host
     worker.take_process(Shown(worker))
     confined = confine(**given["confine"])

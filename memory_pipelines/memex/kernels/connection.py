@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from memory_pipelines.errors import KernelDiedError, KernelUnavailableError, ToolError
 from memory_pipelines.memex.kernels.base import Limits
-from memory_pipelines.memex.kernels.messages import Call, Done, Ready, decode, understand
+from memory_pipelines.memex.kernels.messages import Call, Done, Failed, Message, Ready, decode, understand
 from memory_pipelines.memex.kernels.wire import CHUNK, FrameError, Frames, pack
 from memory_pipelines.memex.tools import Tool
 
@@ -66,6 +66,9 @@ class Connection:
         except (TimeoutError, KernelDiedError) as error:
             await self.close()
             raise KernelUnavailableError(f"the kernel did not start: {error or 'no sign of life'}") from error
+        except asyncio.CancelledError:
+            await self.close()
+            raise
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a message, unless the worker has ended.
@@ -167,11 +170,13 @@ class Connection:
             self.why = why
             self._body.kill()
 
-    def _take(self, message: Ready | Call | Done) -> None:
+    def _take(self, message: Message) -> None:
         if isinstance(message, Ready):
             if self._started.done():
                 raise FrameError("a second start")
             self._started.set_result(message)
+        elif isinstance(message, Failed):
+            self._end(message.why)
         elif isinstance(message, Done):
             if len(message.output) > self._limits.output_chars + CUT_NOTE_CHARS:
                 raise FrameError(f"an output of {len(message.output):,} characters")

@@ -27,6 +27,13 @@ class Ready(_Message):
     confined: dict[str, Any]  # what the worker did to itself, for `Kernel.isolation`
 
 
+class Failed(_Message):
+    """The worker could not get ready and ends."""
+
+    type: Literal["failed"]
+    why: str = Field(max_length=2_000)
+
+
 class Call(_Message):
     """The code called a tool."""
 
@@ -50,9 +57,8 @@ class Done(_Message):
     milliseconds: float = Field(ge=0)
 
 
-_FROM_WORKER: TypeAdapter[Ready | Call | Done] = TypeAdapter(
-    Annotated[Ready | Call | Done, Field(discriminator="type")]
-)
+Message = Ready | Failed | Call | Done
+_FROM_WORKER: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
 
 
 def decode(body: bytes) -> Any:
@@ -73,7 +79,7 @@ def decode(body: bytes) -> Any:
     return value
 
 
-def understand(frame: dict[str, Any]) -> Ready | Call | Done:
+def understand(frame: dict[str, Any]) -> Message:
     """Make a message of a frame.
 
     Args:

@@ -38,6 +38,8 @@ class SubprocessKernel(HostedKernel):
 
     async def launch(self) -> tuple[Body, socket.socket]:
         """Start the process with its end of a socket pair as the only open file."""
+        if not hasattr(os, "killpg"):
+            raise KernelUnavailableError("the subprocess kernel needs a POSIX system", platform=sys.platform)
         ours, theirs = socket.socketpair()
         limits = self.limits
         given = {
