@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 LineKind = Literal["fact", "held", "other"]
@@ -30,6 +31,7 @@ class Line:
     heading: str = ""  # the heading it stands under
 
 
+@lru_cache(maxsize=16384)
 def normal(text: str) -> str:
     """The form in which two lines are the same line: no list marker, single spaces, one case, NFC.
 
@@ -54,6 +56,7 @@ def one_line(text: str) -> str:
     return " ".join(_split(" ".join(text.split()))[1].split())
 
 
+@lru_cache(maxsize=512)
 def read(content: str) -> tuple[Line, ...]:
     """Read the content of an entry.
 

@@ -7,7 +7,7 @@ synonyms, translations and conclusions are beyond them, and those are what the m
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import sqrt
 from typing import Literal
@@ -71,10 +71,15 @@ class Sense:
     rejected: frozenset[str]  # stems and numbers that are said to hold no longer
     change: bool  # says that it takes the place of something
 
-    @property
+    @cached_property
     def all(self) -> frozenset[str]:
         """Words and numbers together."""
         return self.bag | self.numbers
+
+    @property
+    def turns(self) -> tuple[frozenset[str], bool, bool]:
+        """What must be equal in texts that say the same."""
+        return self.numbers, self.negative, self.past
 
 
 def fold(text: str) -> str:
@@ -218,9 +223,7 @@ def differs(one: Sense, other: Sense, *, names: bool = True) -> bool:
         True when they differ in a number, a day, a negation or a name, or one takes back what the other says.
     """
     return (
-        one.numbers != other.numbers
-        or one.negative != other.negative
-        or one.past != other.past
+        one.turns != other.turns
         or (names and bool((one.names - other.bag) | (other.names - one.bag)))
         or bool(one.rejected & other.all)
         or bool(other.rejected & one.all)

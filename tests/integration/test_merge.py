@@ -62,8 +62,8 @@ def a_fact(text: str, *, day: int = 0, kind: FactKind = "preference", topic: str
 
 
 def an_entry(path: str, content: str, *, made: datetime = DAY - timedelta(days=1), **more: Any) -> Entry:
-    return Entry(
-        **{
+    return Entry.model_validate(
+        {
             "store": "m",
             "id": path,
             "actor_id": "tom",

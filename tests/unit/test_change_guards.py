@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_pipelines.guards.changes import Checked, apply, check, lost_lines, nothing_lost
@@ -15,7 +15,7 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 def an_entry(path: str = "/work.md", content: str = "- Runs Dagster\n- Likes tea\n", **more: Any) -> Entry:
     given = {"store": "m", "id": path, "actor_id": "tom", "path": path, "content": content, "version": 3}
-    return Entry(**{**given, "source_type": "DREAMER", "create_time": NOW, "update_time": NOW, **more})
+    return Entry.model_validate({**given, "source_type": "DREAMER", "create_time": NOW, "update_time": NOW, **more})
 
 
 def a_fact(text: str) -> Fact:
@@ -179,6 +179,7 @@ WORD = st.sampled_from(["tea", "dog", "Lisbon", "metric", "report", "9", "10", "
 LINES = st.lists(st.lists(WORD, min_size=1, max_size=5).map(" ".join), max_size=14)
 
 
+@settings(max_examples=60)
 @given(before=LINES, after=LINES, facts=LINES, ties=st.lists(st.integers(0, 13), max_size=14))
 def test_what_passes_merge_holds_only_old_lines_and_supported_ones(
     before: list[str], after: list[str], facts: list[str], ties: list[int]
@@ -201,6 +202,7 @@ def test_what_passes_merge_holds_only_old_lines_and_supported_ones(
         assert line.removeprefix("- ") in before or set(line.removeprefix("- ").split()) <= words
 
 
+@settings(max_examples=60)
 @given(before=LINES, after=LINES)
 def test_what_passes_maintain_loses_nothing_and_invents_nothing(before: list[str], after: list[str]) -> None:
     entry = an_entry(content="".join(f"- {line}\n" for line in before))
