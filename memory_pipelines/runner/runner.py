@@ -275,7 +275,7 @@ class Runner:
                 desk=self._desk(pipeline, run, actor_id, "merge"),
                 settings=self._settings(pipeline),
             )
-            checked = check(merged.changes, entries, facts)
+            checked = check(merged.changes, entries, facts, stage="merge")
             self._refuse_mass_change(checked.proposal)
             changes, settled = restore_lines(checked.changes, originals), merged.settled
             dropped = checked.dropped
@@ -305,7 +305,7 @@ class Runner:
             entries, ties=ties, desk=self._desk(pipeline, run, actor_id, "maintain"), settings=self._settings(pipeline)
         )
         if changes:
-            checked = check(changes, entries, ())
+            checked = check(changes, entries, (), stage="maintain")
             self._refuse_mass_change(checked.proposal)
             await beside(
                 self._progress.commit_maintain,

@@ -1,0 +1,95 @@
+"""`import`: histories from files into a session store."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from memory_pipelines.cli.output import AsJson, console, opened, print_json
+from memory_pipelines.errors import InvalidInputError
+from memory_pipelines.importers.base import ImportCheck, Importer, ImportOptions
+from memory_pipelines.records import ImportedSession
+from memory_pipelines.registry import IMPORTERS
+
+
+def import_history(
+    file_format: Annotated[str, typer.Argument(metavar="FORMAT", help="native or chat-completions.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files; .jsonl or .jsonl.gz.")],
+    store: Annotated[str, typer.Option(help="Session store; created when it does not exist.")],
+    actor: Annotated[str | None, typer.Option(help="Actor of every line that names none.")] = None,
+    actor_field: Annotated[str | None, typer.Option(help="Where a line holds its actor: metadata.user, $file.")] = None,
+    session_field: Annotated[str | None, typer.Option(help="Where a line holds its session: id, $file, $line.")] = None,
+    time_field: Annotated[str | None, typer.Option(help="Where a message, else its line, holds the time.")] = None,
+    assume_time: Annotated[
+        datetime | None,
+        typer.Option(help="When things were said that carry no time.", formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%z"]),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and count; store nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import conversations, keeping the time at which things were said. Importing twice adds nothing.
+
+    native: one line a session, see docs/importing.md. chat-completions: lines with `messages`; say with the field
+    options where actor, session and time are.
+    """
+    importer: Importer = IMPORTERS.load(file_format)()
+    if assume_time is not None and assume_time.tzinfo is None:
+        assume_time = assume_time.astimezone()
+    options = ImportOptions(
+        actor=actor,
+        actor_field=actor_field,
+        session_field=session_field,
+        time_field=time_field,
+        assume_time=assume_time,
+    )
+    for path in paths:
+        if not path.is_file():
+            raise InvalidInputError(f"{path} is not a file; give one or more .jsonl or .jsonl.gz files", path=str(path))
+    if dry_run:
+        _check(importer, paths, options, as_json=as_json)
+        return
+    with opened() as app:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("sessions"))
+        with Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal) as bar:
+            task = bar.add_task("importing", total=None)
+
+            def advance(session: ImportedSession, new_items: int) -> None:
+                del session, new_items
+                bar.advance(task)
+
+            report = app.sessions.add_imported(store, _sessions(importer, paths, options), on_session=advance)
+        if as_json:
+            print_json(report)
+            return
+        console.print(
+            f"Imported {report.sessions} sessions of {report.actors} actors into {store}: {report.new_items} new items,"
+            f" {report.items - report.new_items} known before.",
+            markup=False,
+        )
+
+
+def _sessions(importer: Importer, paths: list[Path], options: ImportOptions) -> Iterator[ImportedSession]:
+    for path in paths:
+        yield from importer.sessions(path, options)
+
+
+def _check(importer: Importer, paths: list[Path], options: ImportOptions, *, as_json: bool) -> None:
+    found = sum((importer.check(path, options) for path in paths), ImportCheck())
+    if as_json:
+        print_json({**found.model_dump(exclude={"session_ids", "actor_ids"}),
+                    "sessions": found.sessions, "actors": found.actors})  # fmt: skip
+    else:
+        span = f", said {found.first_at:%Y-%m-%d} to {found.last_at:%Y-%m-%d}" if found.first_at else ""
+        console.print(
+            f"Would import {found.sessions} sessions of {found.actors} actors with {found.items} items{span}.",
+            markup=False,
+        )
+        for error in found.errors:
+            typer.echo(f"Error: {error}", err=True)
+        if found.error_count > len(found.errors):
+            typer.echo(f"... and {found.error_count - len(found.errors)} more errors", err=True)
+    if found.error_count:
+        raise typer.Exit(1)

@@ -1,0 +1,62 @@
+"""The command `memory-pipelines`: puts the nouns together and turns errors into one line and an exit code."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from memory_pipelines import __version__
+from memory_pipelines.cli import dev, importing, memory, pipeline, quickstart, runs, stores
+from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError, SettingsError
+
+FAILED, WRONG_USE = 1, 2
+
+app = typer.Typer(
+    name="memory-pipelines",
+    help="Turns an agent's past conversations into long-term memory, run by Dagster.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("quickstart", epilog="Example: memory-pipelines quickstart")(quickstart.quickstart)
+app.command("dev", epilog="Example: memory-pipelines dev --port 3000")(dev.dev)
+app.command("import", epilog="Example: memory-pipelines import native history.jsonl --store support --dry-run")(
+    importing.import_history
+)
+app.add_typer(stores.session_stores, name="session-store")
+app.add_typer(stores.memory_stores, name="memory-store")
+pipeline.app.registered_commands.extend(runs.app.registered_commands)
+app.add_typer(pipeline.app, name="pipeline")
+app.add_typer(memory.app, name="memory")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"memory-pipelines {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Turns an agent's past conversations into long-term memory, run by Dagster."""
+
+
+def main() -> None:
+    """Run the command; exit code 0 is success, 1 a failure, 2 wrong use."""
+    try:
+        app()
+    except MemoryPipelinesError as error:
+        if "--json" in sys.argv:
+            typer.echo(json.dumps({"error": {"code": error.status, "message": error.message}}), err=True)
+        else:
+            typer.echo(f"Error: {error.message}", err=True)
+        sys.exit(WRONG_USE if isinstance(error, InvalidInputError | SettingsError) else FAILED)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted.", err=True)
+        sys.exit(130)

@@ -1,0 +1,96 @@
+"""What all commands share: opening the database, and printing for people or for machines."""
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic import BaseModel, TypeAdapter
+from rich.console import Console
+from rich.table import Table
+
+from memory_pipelines.gateway.base import NOT_AN_LLM, OFFLINE
+
+if TYPE_CHECKING:
+    from memory_pipelines.wiring import App
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+console = Console(highlight=False)
+
+
+@contextmanager
+def opened() -> Generator["App"]:
+    """Open the configured database for one command."""
+    # Imported here, so that `--help` does not wait for the database libraries.
+    from memory_pipelines.wiring import open_app
+
+    app = open_app()
+    try:
+        yield app
+    finally:
+        app.close()
+
+
+def print_json(value: Any) -> None:
+    """Print records, or lists and dicts of them, as JSON on standard output."""
+    typer.echo(TypeAdapter(Any).dump_json(value, indent=2).decode())
+
+
+def print_records(records: Iterable[BaseModel], columns: Sequence[str], *, as_json: bool, empty: str) -> None:
+    """Print records as a table of some of their fields, or whole as JSON.
+
+    Args:
+        records: what to print.
+        columns: dotted field names, also the headings.
+        as_json: for machines.
+        empty: what to say to people when there are none, with what to do next.
+    """
+    rows = list(records)
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        console.print(empty, markup=False)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column.rsplit(".", 1)[-1].replace("_", " "), overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(shown(field_of(row, column))) for column in columns))
+    console.print(table)
+
+
+def print_record(record: BaseModel, *, as_json: bool, said: str) -> None:
+    """Print one record: a sentence for people, or whole as JSON."""
+    if as_json:
+        print_json(record)
+    else:
+        console.print(said, markup=False)
+
+
+def field_of(record: Any, dotted: str) -> Any:
+    """Return a field of a field."""
+    for name in dotted.split("."):
+        record = getattr(record, name)
+    return record
+
+
+def shown(value: Any) -> str:
+    """Return a value as people read it in a table."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%SZ")
+    return str(value)
+
+
+def escape(text: str) -> str:
+    """Keep square brackets of data from being read as markup."""
+    return text.replace("[", r"\[")
+
+
+def model_name(model: str) -> str:
+    """Return how a model is named to people: what is not an LLM says so."""
+    return NOT_AN_LLM if model == OFFLINE else model

@@ -1,0 +1,71 @@
+"""`quickstart`: sample conversations to memories in one command."""
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from memory_pipelines.cli.output import console, model_name, opened
+from memory_pipelines.cli.report import print_memory, print_summary
+from memory_pipelines.cli.runs import run_in_process
+from memory_pipelines.errors import AlreadyExistsError, MemoryPipelinesError
+from memory_pipelines.importers.base import ImportOptions
+from memory_pipelines.names import run_name
+from memory_pipelines.registry import IMPORTERS
+from memory_pipelines.samples import conversations
+
+if TYPE_CHECKING:
+    from memory_pipelines.wiring import App
+
+SESSIONS, MEMORY, PIPELINE = "sample-sessions", "sample-memory", "sample"
+
+
+def quickstart() -> None:
+    """Import sample conversations, run a pipeline over them, and print what is remembered. Safe to repeat."""
+    with opened() as app:
+        report = app.sessions.add_imported(
+            SESSIONS, IMPORTERS.load("native")().sessions(conversations(), ImportOptions())
+        )
+        console.print(
+            f"1. Conversations: {report.sessions} sessions of {report.actors} actors in session-stores/{SESSIONS}"
+            f" ({report.new_items} new items)."
+        )
+        model = _pipeline(app)
+        console.print(f"2. Pipeline: memory-pipelines/{PIPELINE} writes memory-stores/{MEMORY} with model {model}.")
+        console.print("3. Run: the Dagster job, in this process ...")
+        run = app.pipelines.run(PIPELINE, asked_by="here", launch=False)
+        run_in_process(app, run, quiet=False)
+        print_memory(app, MEMORY)
+        console.print()
+        summary = app.pipelines.summary(run_name(run.pipeline_id, run.number))
+        print_summary(summary)
+        if summary.run.state != "SUCCEEDED":
+            raise MemoryPipelinesError(summary.run.error or f"the run ended {summary.run.state}")
+        _what_next(app)
+
+
+def _pipeline(app: "App") -> str:
+    with contextlib.suppress(AlreadyExistsError):
+        app.memory.create_store(MEMORY, description="What the sample pipeline remembers.")
+    with contextlib.suppress(AlreadyExistsError):
+        app.pipelines.create(
+            session_store=SESSIONS,
+            memory_store=MEMORY,
+            pipeline=PIPELINE,
+            display_name="Sample",
+            trigger="CONTINUOUS",
+            quiet_seconds=5,
+        )
+    return model_name(app.pipelines.model_of(app.pipelines.get(PIPELINE)))
+
+
+def _what_next(app: "App") -> None:
+    offline = app.pipelines.model_of(app.pipelines.get(PIPELINE)) == "offline"
+    console.print("\nNext:")
+    steps = [
+        ("memory-pipelines dev", "see the run in the Dagster UI, and new sessions flow"),
+        (f"memory-pipelines memory search {MEMORY} 'units' --actor u-1042", "find what is remembered"),
+        (f"memory-pipelines memory get {MEMORY} /preferences.md --actor u-1042 --sources", "see who said it, when"),
+    ]
+    if offline:
+        steps.append(("export MEMORY_PIPELINES_MODEL=openai/gpt-5", "use an LLM: the memory above was made by rules"))
+    for command, why in steps:
+        console.print(f"  {command}\n      {why}", markup=False, soft_wrap=True)

@@ -1,0 +1,151 @@
+"""`pipeline run`, `runs`, `results` and `cancel`."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from memory_pipelines.cli.output import AsJson, console, opened, print_json, print_record, print_records
+from memory_pipelines.cli.pipeline import PipelineId
+from memory_pipelines.cli.report import print_summary
+from memory_pipelines.errors import InvalidInputError
+from memory_pipelines.names import run_name
+from memory_pipelines.records import Run
+
+if TYPE_CHECKING:
+    from memory_pipelines.wiring import App
+
+app = typer.Typer()
+POLL_SECONDS = 0.5
+RunName = Annotated[str, typer.Argument(help="memory-pipelines/<id>/runs/<n>, or the number with --pipeline.")]
+OfPipeline = Annotated[str | None, typer.Option("--pipeline", help="The pipeline that a bare number belongs to.")]
+
+
+@app.command(epilog="Example: memory-pipelines pipeline run support --wait")
+def run(
+    pipeline: PipelineId,
+    wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run ends.")] = False,
+    here: Annotated[bool, typer.Option("--here", help="Run in this process; needs no daemon.")] = False,
+    actor: Annotated[list[str] | None, typer.Option(help="Only this actor; may be repeated.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Process every actor with unprocessed conversation.
+
+    Without --here the orchestrator (memory-pipelines dev, or your Dagster daemon) starts the run within seconds.
+    """
+    if wait and here:
+        raise InvalidInputError("--wait and --here exclude each other: a run in this process is waited for anyway")
+    with opened() as context:
+        asked = context.pipelines.run(pipeline, asked_by="here" if here else "cli", launch=not here, actors=actor)
+        if here:
+            run_in_process(context, asked, quiet=as_json)
+        elif context.pipelines.orchestrator_silent():
+            typer.echo(
+                "Warning: no orchestrator has looked for work in the last minute. Start one with"
+                " `memory-pipelines dev`, or run in this process with --here.",
+                err=True,
+            )
+        if wait:
+            _wait(context, asked, quiet=as_json)
+        if not (wait or here):
+            name = run_name(asked.pipeline_id, asked.number)
+            print_record(
+                asked, as_json=as_json, said=f"Asked for {name}. Watch it: memory-pipelines pipeline runs {pipeline}"
+            )
+            return
+        finish(context, asked, as_json=as_json)
+
+
+def finish(context: "App", asked: Run, *, as_json: bool) -> None:
+    """Print a run that ended, and end the command with its exit code."""
+    summary = context.pipelines.summary(run_name(asked.pipeline_id, asked.number))
+    if as_json:
+        print_json(summary)
+    else:
+        print_summary(summary)
+    if summary.run.state != "SUCCEEDED":
+        raise typer.Exit(1)
+
+
+def _bar(quiet: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=console, transient=True, disable=quiet or not console.is_terminal,
+    )  # fmt: skip
+
+
+def run_in_process(context: "App", asked: Run, *, quiet: bool) -> None:
+    """Execute a run's Dagster job in this process, with a progress bar."""
+    # Imported here: Dagster takes a second to import, and no other command needs it.
+    from memory_pipelines.orchestration.here import run_here
+
+    with _bar(quiet) as bar:
+        total = 3 * len(context.pipelines.pending(asked.pipeline_id))
+        task = bar.add_task("starting", total=total or None)
+
+        def show(actor: str, stage: str, state: str) -> None:
+            bar.update(task, advance=1, description=f"{stage} {actor[:32]}: {state}")
+
+        run_here(context, asked, on_event=show)
+
+
+def _wait(context: "App", asked: Run, *, quiet: bool) -> None:
+    name = run_name(asked.pipeline_id, asked.number)
+    with _bar(quiet) as bar:
+        task = bar.add_task("waiting for the orchestrator", total=None)
+        while (seen := context.pipelines.get_run(name)).state == "RUNNING":
+            results = context.pipelines.results(name)
+            if results:
+                ended = sum(result.state in {"succeeded", "failed", "cancelled"} for result in results)
+                bar.update(task, total=len(results), completed=ended, description="actors")
+            elif seen.start_time:
+                bar.update(task, description="started")
+            time.sleep(POLL_SECONDS)
+
+
+@app.command(epilog="Example: memory-pipelines pipeline runs support --limit 5")
+def runs(
+    pipeline: PipelineId,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, newest first.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs of a pipeline, newest first."""
+    with opened() as context:
+        print_records(
+            context.pipelines.runs(pipeline, limit=limit),
+            ["number", "state", "kind", "asked_by", "create_time", "end_time", "error"],
+            as_json=as_json,
+            empty=f"No runs yet. Start one: memory-pipelines pipeline run {pipeline}",
+        )
+
+
+@app.command(epilog="Example: memory-pipelines pipeline results 3 --pipeline support")
+def results(run: RunName, pipeline: OfPipeline = None, as_json: AsJson = False) -> None:
+    """Show what a run did, for each actor."""
+    with opened() as context:
+        summary, rows = (
+            context.pipelines.summary(run, pipeline=pipeline),
+            context.pipelines.results(run, pipeline=pipeline),
+        )
+        if as_json:
+            print_json({"summary": summary, "actors": rows})
+            return
+        print_summary(summary)
+        print_records(
+            rows,
+            ["actor_id", "state", "sessions", "facts", "created", "updated", "deleted", "error"],
+            as_json=False,
+            empty="No actor had anything to process.",
+        )
+
+
+@app.command(epilog="Example: memory-pipelines pipeline cancel memory-pipelines/support/runs/3")
+def cancel(run: RunName, pipeline: OfPipeline = None, as_json: AsJson = False) -> None:
+    """Stop a run within seconds; what is finished stays, the rest resumes with the next run."""
+    with opened() as context:
+        asked = context.pipelines.cancel(run, pipeline=pipeline)
+        said = (
+            f"{run_name(asked.pipeline_id, asked.number)}: {'stopping' if asked.state == 'RUNNING' else asked.state}."
+        )
+        print_record(asked, as_json=as_json, said=said)
