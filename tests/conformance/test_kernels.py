@@ -61,6 +61,16 @@ def test_errors_show_the_lines_of_the_block(name: str) -> None:
     on(name, test)
 
 
+def test_running_a_loop_inside_the_loop_is_explained(name: str) -> None:
+    async def test(kernel: Kernel) -> None:
+        seen = await kernel.run(
+            "import asyncio\nloop = asyncio.get_running_loop()\nloop.run_until_complete(loop.create_future())"
+        )
+        assert "use `await` directly" in (seen.error or "")
+
+    on(name, test)
+
+
 def test_long_output_keeps_its_head_and_tail(name: str) -> None:
     async def test(kernel: Kernel) -> None:
         seen = await kernel.run("for n in range(100_000):\n    print(n)")

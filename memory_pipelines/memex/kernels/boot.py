@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -45,6 +46,11 @@ def main() -> None:
     worker = Worker(connection, SignalClock, **given["worker"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the host
     worker.take_process(Shown(worker))
+
+    def warn(message: Warning | str, category: type[Warning], *place: object, **more: object) -> None:
+        worker.write(f"{category.__name__}: {message}\n")  # without the place, which is a path of the host
+
+    warnings.showwarning = warn
     confined = confine(**given["confine"])
     try:
         worker.serve({"type": "ready", "pid": os.getpid(), "confined": confined})

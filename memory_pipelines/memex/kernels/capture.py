@@ -94,6 +94,8 @@ def told(error: BaseException, sources: Mapping[str, str]) -> str:
     if len(lines) > 6:
         lines[3:-2] = [f"... {len(lines) - 5} more"]
     lines.append(f"{type(error).__name__}{_message(error)}")
+    if isinstance(error, RuntimeError) and "event loop" in lines[-1] and "running" in lines[-1]:
+        lines.append("blocks run inside an event loop: use `await` directly")
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and not isinstance(cause, asyncio.CancelledError):
         lines.append(f"caused by {type(cause).__name__}{_message(cause)[:300]}")
