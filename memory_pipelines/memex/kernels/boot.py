@@ -47,7 +47,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the host
     worker.take_process(Shown(worker))
 
-    def warn(message: Warning | str, category: type[Warning], *place: object, **more: object) -> None:
+    def warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         worker.write(f"{category.__name__}: {message}\n")  # without the place, which is a path of the host
 
     warnings.showwarning = warn
