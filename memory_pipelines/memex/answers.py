@@ -11,6 +11,7 @@ import json_repair
 
 from memory_pipelines.gateway.base import Finish
 from memory_pipelines.memex.fences import Piece, Scan, scan
+from memory_pipelines.text import clean_json
 
 Problem = Literal["malformed", "truncated", "empty", "repetition"]
 """Why an answer holds nothing that can be run."""
@@ -21,7 +22,7 @@ Origin = Literal["model", "wrapped", "repaired"]
 _TAIL = 1_600  # characters at the end of an answer in which a loop is looked for
 _LONGEST_CYCLE = 400  # characters; four rounds of it fit into the tail
 _ROUNDS = 4
-_STARTS = 200  # places at which JSON is tried inside prose; an answer with more brackets is not JSON in prose
+_STARTS = 50  # places at which JSON is tried inside prose; an answer with more brackets is not JSON in prose
 _CANNOT = r"(?:can't|can ?not|couldn't|could not|won't|will not|(?:'m| am) (?:not able|unable))"
 _WORK = r"(?:help|assist|comply|fulfil+|participate|engage|do (?:this|that)|process (?:this|that|the|your))"
 _REFUSAL = re.compile(
@@ -69,7 +70,8 @@ def read_answer(
     if bound and not code.cut:
         value, origin = _value(found, finish, fits)
         if origin is not None:
-            return Answer(kept, blocks=(f"submit({value!r})",), origin=origin)
+            # Small models write broken escapes of emoji; half a character is no reason to lose an answer.
+            return Answer(kept, blocks=(f"submit({clean_json(value)!r})",), origin=origin)
     if _refuses(found, finish):
         return Answer(kept, refused=True)
     return Answer(kept, problem=_problem(found, finish, cut=code.cut, bound=bound), imitated=found.imitated)
@@ -84,7 +86,7 @@ def repeats(text: str) -> bool:
     Returns:
         True for a loop of some length; short runs such as a rule of dashes are none.
     """
-    tail = re.sub(r"\d+", "0", re.sub(r"\s+", " ", text))[-_TAIL:]
+    tail = re.sub(r"\d+", "0", re.sub(r"\s+", " ", text[-4 * _TAIL :]))[-_TAIL:]
     if len(set(tail)) < 3:
         return len(tail) >= 200
     for cycle in range(3, _LONGEST_CYCLE + 1):
@@ -202,9 +204,11 @@ def _inside(text: str) -> Iterator[Any]:
             return
         try:
             value, at = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
+        except ValueError:
             at = start + 1
             continue
+        except RecursionError:
+            return
         yield value
 
 

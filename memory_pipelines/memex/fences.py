@@ -4,9 +4,13 @@ import ast
 import re
 import warnings
 from dataclasses import dataclass
+from itertools import islice
 
 PYTHON = frozenset({"python", "py", "python3", "py3", "tool_code"})
 """Labels of fences that hold code for the kernel."""
+
+_TRIES = 40
+"""At how many closing lines a block is tried for being complete: compiling at each of thousands would take minutes."""
 
 _OPEN = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[^\s`]*)[^`]*$")
 _CODE_TAG = re.compile(r"^[ \t]*<code>(?P<rest>.*)$")
@@ -135,25 +139,30 @@ def _fence(lines: list[str], at: int) -> tuple[Piece | None, int]:
     language = opening["language"].lower()
     fence = opening["fence"]
     closing = re.compile(rf"^ {{0,3}}{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$")
-    ends = [number for number in range(at + 1, len(lines)) if closing.match(lines[number])]
     indent = opening["indent"]
-
-    def piece(end: int, *, closed: bool, compiles: bool) -> Piece:
-        body = "\n".join(line.removeprefix(indent) for line in lines[at + 1 : end])
-        return Piece("\n".join(lines[at : end + 1]), language, body, closed, compiles)
-
-    if language in PYTHON or not language:
-        for end in ends:
-            if complete("\n".join(line.removeprefix(indent) for line in lines[at + 1 : end])):
-                return piece(end, closed=True, compiles=True), end + 1
+    closings = (number for number in range(at + 1, len(lines)) if closing.match(lines[number]))
+    ends = list(islice(closings, _TRIES))
+    for end in ends if language in PYTHON or not language else ():
+        if complete(_dedented(lines[at + 1 : end], indent)):
+            return _closed(lines, at, end, language, indent, compiles=True), end + 1
     if ends:
-        return piece(ends[0], closed=True, compiles=False), ends[0] + 1
-    return piece(len(lines), closed=False, compiles=False), len(lines)
+        return _closed(lines, at, ends[0], language, indent, compiles=False), ends[0] + 1
+    rest = Piece("\n".join(lines[at:]), language, _dedented(lines[at + 1 :], indent), closed=False)
+    return rest, len(lines)
+
+
+def _closed(lines: list[str], at: int, end: int, language: str, indent: str, *, compiles: bool) -> Piece:
+    body = _dedented(lines[at + 1 : end], indent)
+    return Piece("\n".join(lines[at : end + 1]), language, body, compiles=compiles)
+
+
+def _dedented(lines: list[str], indent: str) -> str:
+    return "\n".join(line.removeprefix(indent) for line in lines)
 
 
 def _code_tag(lines: list[str], at: int, rest: str) -> tuple[Piece, int]:
     inside = [rest, *lines[at + 1 :]]
-    ends = [number for number, line in enumerate(inside) if "</code>" in line]
+    ends = list(islice((number for number, line in enumerate(inside) if "</code>" in line), _TRIES))
     bodies = [("\n".join([*inside[:end], inside[end].partition("</code>")[0]]).strip("\n"), end) for end in ends]
     body, end = next((found for found in bodies if complete(found[0])), bodies[0] if bodies else (rest, -1))
     if end < 0:

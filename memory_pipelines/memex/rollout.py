@@ -109,8 +109,8 @@ class Rollout:
         # Bound answers cannot look at the scope: it is there for the code of rules that answer in the model's place.
         shown: Mapping[str, Any] = {} if self._plan.bound else scope
         self._messages = [
-            Message(role="system", content=self._plan.system),
-            Message(role="user", content=task_message(task, shown, notice=self._notice())),
+            Message(role="system", content=clean_text(self._plan.system)),
+            Message(role="user", content=clean_text(task_message(task, shown, notice=self._notice()))),
         ]
         while True:
             answer = await self._ask()

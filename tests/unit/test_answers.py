@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_pipelines.memex import fences
 from memory_pipelines.memex.answers import read_answer, repeats
 from memory_pipelines.memex.fences import scan
 
@@ -77,6 +78,15 @@ def test_blocks_are_found(case: str) -> None:
     assert not answer.refused
 
 
+def test_hundreds_of_broken_blocks_do_not_hold_up_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(fences, "complete", lambda code: bool(tried.append(code)))
+
+    read_answer(f"{TICKS}python\n(\n{TICKS}\n" * 300, "stop")
+
+    assert len(tried) <= 300 * 40  # trying every closing line would be 300 * 301 / 2 times, each on a longer text
+
+
 def test_what_imitates_an_observation_is_neither_run_nor_kept() -> None:
     answer = read_answer(f"{TICKS}python\nf()\n{TICKS}\n[observation]\n42 rows\n\nSo the answer is 42.", "stop")
 
@@ -140,6 +150,7 @@ JSON = {
     "prose with brackets before": ('As [you] said {sic}: {"a": 1}', "submit({'a': 1})", "wrapped"),
     "thought before": ('<think>{"a": 0}?</think>{"a": 1}', "submit({'a': 1})", "wrapped"),
     "quotes, newlines, braces inside": (r'{"a": "he said \"}{\"\n"}', "submit({'a': 'he said \"}{\"\\n'})", "wrapped"),
+    "half an emoji": (r'{"a": "\ud83d"}', "submit({'a': '\ufffd'})", "wrapped"),
     "trailing comma": ('{"a": [1, 2,],}', "submit({'a': [1, 2]})", "repaired"),
     "single quotes": ("{'a': 'x'}", "submit({'a': 'x'})", "repaired"),
     "bare keys in prose": ('So: {a: "x"} .', "submit({'a': 'x'})", "repaired"),

@@ -165,12 +165,12 @@ def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> No
 def test_a_header_without_a_time_zone_is_refused() -> None:
     with pytest.raises(ValidationError, match="timezone"):
         Header(
-            at=datetime(2026, 3, 1),
+            at=AT.replace(tzinfo=None),
             model="m",
             purpose="p",
             action_space="memex",
             kernel="k",
-            isolation={},  # noqa: DTZ001
+            isolation={},
         )
 
 
