@@ -178,23 +178,22 @@ class Rollout:
         told: list[str] = []
         for number, code in enumerate(answer.blocks, start=1):
             seen = await self._run_block(number, code, answer)
-            told.append(observation_text(seen, number=number, blocks=len(answer.blocks)))
+            refused: str | None = None  # `path: message` lines
             if seen.submitted and seen.error is None:
                 try:
                     value = self._plan.adapter.validate_json(to_json(seen.value))
                 except ValidationError as error:
-                    lines = complaints(error)
-                    self._submitted(seen.value, lines.split("\n"))
-                    told.append(refused_submit(lines, bound=self._plan.bound))
+                    refused = complaints(error)
                 else:
-                    self._submitted(seen.value, [])
+                    self._submitted(seen.value)
                     return True, value
-            elif seen.error is None:
+            elif seen.error is not None and _REFUSED in seen.error:
+                refused = seen.error.partition(_REFUSED)[2].partition("\n")[2]
+            if refused is not None:
+                self._submitted(seen.value, refused)
+            told += self._shown(seen, refused, answer, number)
+            if seen.error is None and refused is None:
                 continue
-            elif _REFUSED in seen.error:
-                self._submitted(None, seen.error.partition(_REFUSED)[2].split("\n")[1:])
-            elif answer.origin != "model":
-                self._bad = self._bad_output("malformed")  # the literal itself could not be run
             told += [f"[block {later} not run]" for later in range(number + 1, len(answer.blocks) + 1)]
             break
         if answer.cut:
@@ -221,10 +220,24 @@ class Rollout:
         )
         return seen
 
-    def _submitted(self, value: Any, errors: list[str]) -> None:
-        if errors:
-            self._bad = self._bad_output("type", errors=errors)
-        self._record(Submitted(turn=self._meter.turns, ok=not errors, value=value, errors=tuple(errors)))
+    def _shown(self, seen: Observation, refused: str | None, answer: Answer, number: int) -> list[str]:
+        """What the model is told of one block; of a block that the host wrote it is told only what was wrong."""
+        bound = self._plan.bound
+        if answer.origin != "model" and refused is not None:
+            return [refused_submit(refused, bound=bound)]
+        if answer.origin != "model" and seen.error is not None:
+            self._bad = self._bad_output("malformed")  # the value itself could not be written as Python
+            return [feedback("malformed", bound=bound)]
+        shown = [observation_text(seen, number=number, blocks=len(answer.blocks))]
+        if refused is not None and seen.error is None:
+            shown.append(refused_submit(refused, bound=bound))
+        return shown
+
+    def _submitted(self, value: Any, refused: str | None = None) -> None:
+        errors = () if refused is None else tuple(refused.split("\n"))
+        if refused is not None:
+            self._bad = self._bad_output("type", errors=list(errors))
+        self._record(Submitted(turn=self._meter.turns, ok=refused is None, value=value, errors=errors))
 
     def _tell(self, kept: str, told: list[str]) -> None:
         notice = self._notice()

@@ -294,6 +294,14 @@ class TestBoundAnswers:
         assert run(self.bound(gateway)).value == list(self.VALUE)
         assert len(gateway.requests[1].messages) == 4
 
+    def test_the_model_is_told_what_is_wrong_and_not_of_the_block_that_the_host_wrote(self) -> None:
+        gateway = ScriptedGateway(['[{"text": "a"}]', self.ANSWER])
+
+        run(self.bound(gateway))
+
+        assert "said: " in last_user(gateway)
+        assert "submit(" not in last_user(gateway)
+
     def test_a_loop_is_not_sent_back_in_full(self) -> None:
         loop = Response(text="[" + '{"text": "likes tea"}, ' * 500, finish="length")
         gateway = ScriptedGateway([loop, self.ANSWER])
