@@ -12,7 +12,7 @@ from memory_pipelines.names import check_path
 from memory_pipelines.records import Change, Entry, Fact, FactState, Record
 from memory_pipelines.redaction import find_secrets
 from memory_pipelines.stages.lines import normal, one_line, read
-from memory_pipelines.stages.similarity import repeats, sense
+from memory_pipelines.stages.similarity import clauses, repeats, sense
 
 LONGEST_ENTRY = 100_000
 """Characters of an entry's content, at most."""
@@ -211,8 +211,11 @@ def _unsupported(change: Change, known: Mapping[str, str], facts: Sequence[Fact]
     for tie in change.ties:
         if tie.fact_id in given:
             tied.setdefault(normal(tie.line), []).append(given[tie.fact_id])
+    parts: set[str] = set()
+    for line in (*known.values(), *(fact.text for fact in facts)):
+        parts |= {normal(part) for part in clauses(line)}
     for text, shown in _statements([change.content]).items():
-        if text not in known and not any(_supports(fact, shown) for fact in tied.get(text, ())):
+        if text not in known and text not in parts and not any(_supports(fact, shown) for fact in tied.get(text, ())):
             return "support"
     return None
 

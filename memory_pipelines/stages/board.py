@@ -6,9 +6,9 @@ from datetime import datetime
 
 from memory_pipelines.records import Change, Entry, Fact, FactState, Tie
 from memory_pipelines.stages.base import Merged
-from memory_pipelines.stages.layout import Layout, describe
+from memory_pipelines.stages.layout import Layout, describe, section_of
 from memory_pipelines.stages.lines import edit, normal, one_line, read
-from memory_pipelines.stages.similarity import Sense, sense
+from memory_pipelines.stages.similarity import Sense, remainder, sense
 
 
 @dataclass(kw_only=True)
@@ -20,6 +20,7 @@ class Spot:
     text: str
     entry: str | None  # id of the entry it stands in, None in a new one
     number: int | None  # its line there; None when it comes after the others
+    after: int | None = None  # line that a new one without a number follows, if a certain one
     seen: datetime  # what is said before this is older than the line
     facts: list[str]  # ids of the facts it rests on
     fresh: list[str] = field(default_factory=list[str])  # of these, the ones to be tied
@@ -158,7 +159,9 @@ class Board:
             path: of an entry, existing or not.
         """
         home = next((entry for entry in self._entries.values() if entry.path == path), None)
-        self._put(fact, path=path, entry=home.id if home else None, number=None)
+        spot = self._put(fact, path=path, entry=home.id if home else None, number=None)
+        if home:
+            spot.after = section_of(fact.text, home.content)
 
     def replace(self, fact: Fact, spots: Sequence[Spot]) -> None:
         """Put a fact in the place of lines.
@@ -171,6 +174,7 @@ class Board:
         new = self._put(fact, path=first.path, entry=first.entry, number=first.number)
         for spot in spots:
             spot.heir = new.key
+            self._leave(spot, fact)
         standing = {one for spot in self.living() for one in spot.facts}
         for spot in spots:
             for one in spot.facts:
@@ -218,6 +222,16 @@ class Board:
             )
         return Merged(changes=tuple(changes), settled=self.settled)
 
+    def _leave(self, spot: Spot, fact: Fact) -> None:
+        """Keep what a replaced line says beside what the fact takes back, with the facts it rests on."""
+        left = remainder(spot.text, fact.text)
+        if left and not self.exact(left):
+            key = f"{spot.key}, rest"
+            self.spots[key] = replace(
+                spot, key=key, text=left, number=None, after=spot.number, heir=None, new=True, fresh=list(spot.facts)
+            )
+            self._by_text[normal(left)] = key
+
     def _put(self, fact: Fact, *, path: str, entry: str | None, number: int | None) -> Spot:
         spot = Spot(
             key=fact.id,
@@ -246,7 +260,7 @@ class Board:
             if spot.new and spot.number is not None:
                 gone[spot.number] = spot.text
             elif spot.new:
-                added.append((None, spot.text))
+                added.append((spot.after, spot.text))
         ties = _ties(standing)
         if not (gone or added or ties):
             return None

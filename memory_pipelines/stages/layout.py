@@ -231,6 +231,29 @@ def slug(text: str) -> str:
     return re.sub(r"[\W_]+", "-", plain).strip("-")[:40].rstrip("-")
 
 
+def section_of(text: str, content: str) -> int | None:
+    """The line of an entry after which a new one belongs.
+
+    Args:
+        text: of the new line.
+        content: of the entry.
+
+    Returns:
+        Number of the last line of the section that the new line is closest to; None where the entry has no sections,
+        or none is close.
+    """
+    lines = [line for line in read(content) if line.kind == "fact"]
+    sections = {line.heading: line.number for line in lines}
+    if len(sections) < 2:
+        return None
+    own = sense(text)
+    near = {heading: likeness(own, sense(heading)) for heading in sections}
+    for line in lines:
+        near[line.heading] = max(near[line.heading], likeness(own, sense(line.text)))
+    best = max(near, key=lambda heading: near[heading])
+    return sections[best] if near[best] > 0 else None
+
+
 def describe(path: str, content: str) -> str:
     """A short description of an entry: its topic and how it begins.
 

@@ -98,13 +98,13 @@ def edit(content: str, *, replace: Mapping[int, str | None], add: Sequence[tuple
     after: dict[int, list[str]] = {}
     for number, text in add:
         at = last if number is None else number
-        after.setdefault(at, []).append(_lead(lines, at) + text + end)
+        after.setdefault(at, []).append(_marked(_lead(lines, at), text) + text + end)
     result = after.pop(-1, [])
     for line in lines:
         if line.number not in replace:
             result.append(line.raw)
         elif (new := replace[line.number]) is not None:
-            result.append(line.lead + new + (_END if line.raw.endswith(_END) else ""))
+            result.append(_marked(line.lead, new) + new + (_END if line.raw.endswith(_END) else ""))
         result += after.get(line.number, [])
     text = "\n".join(result)
     return text if text.endswith("\n") or not add else text + "\n"
@@ -123,6 +123,12 @@ def _lead(lines: Sequence[Line], at: int) -> str:
     lead = near[-1].lead if near else "- "
     number = re.fullmatch(r"(\s*)\d{1,3}([.)]\s+)", lead)
     return f"{number[1]}- " if number else lead  # a numbered list would have to be numbered anew
+
+
+def _marked(lead: str, text: str) -> str:
+    """The lead, or a list marker where the text without one would be a heading, a quote or the rest of a paragraph."""
+    plain = lead.strip() or (_kinds([text]) == ["fact"] and not _is_prose(text, 1))
+    return lead if plain else "- "
 
 
 def _kinds(raws: Sequence[str]) -> list[LineKind]:

@@ -21,7 +21,9 @@ from memory_pipelines.stages.vocabulary import (
     CJK_NUMBER,
     CJK_STOP,
     DAYS,
+    DEPENDENT,
     FILLERS,
+    JOINTS,
     NEGATORS,
     NUMBERS,
     PAST,
@@ -257,6 +259,38 @@ def repeats(line: str, kept: str) -> bool:
         return True
     one, other = sense(line), sense(kept)
     return not differs(one, other) and (covers(other, one) or (len(one.words) > 1 and one.words == other.words))
+
+
+def clauses(text: str) -> tuple[str, ...]:
+    """The statements that a line joins, where they can be told apart.
+
+    Args:
+        text: a line.
+
+    Returns:
+        The line itself when it makes one statement; else its parts, as they stand in it.
+    """
+    parts = [part.strip(" ,،，;；؛") for part in JOINTS.split(one_line(text))]
+    whole = len(parts) > 1 and all(parts) and not any(DEPENDENT.match(fold(part)) for part in parts)
+    return tuple(parts) if whole else (one_line(text),)
+
+
+def remainder(line: str, new: str) -> str | None:
+    """What of a line still holds when a new text takes back one of the statements that it joins.
+
+    Args:
+        line: the line that goes.
+        new: the text that takes its place.
+
+    Returns:
+        The statement that is left, as it stands in the line; None when nothing is left, or more than one.
+    """
+    parts = clauses(line)
+    own = sense(new)
+    left = [part for part in parts if not (sense(part).all & own.rejected)]
+    if len(parts) < 2 or len(left) != 1 or len(left) == len(parts) or len(sense(left[0]).bag) < _FEWEST:
+        return None
+    return None if relate(own, sense(left[0])) in ("equal", "covered", "corrected", "contrary") else left[0]
 
 
 def _corrects(new: Sense, line: Sense, *, correction: bool) -> bool:

@@ -58,20 +58,20 @@ REJECTIONS = tuple(
         )
     )
     for pattern in (
-        r"(?:,|;|:|\band|\bbut)\s*not\b(?P<off>{latin}*)",
-        r"\bnot\b(?P<off>{latin}*?)(?=,?\s*\bbut\b)",
-        r"\b(?:instead of|rather than|in place of|no longer|not any ?more)\b(?P<off>{latin}*)",
-        r"\b(?:moved?|moving|changed?|switch(?:ed)?|migrated?|went|transferred)\s{latin}*?\bfrom\b"
-        r"(?P<off>{latin}*?)\bto\b",
-        r"(?:,|;|:|\by|\bpero|\bsino)\s*no\b(?P<off>{latin}*)",
-        r"\b(?:en vez de|en lugar de|nada de|ya no)\b(?P<off>{latin}*)",
-        r"\b(?:mud|cambi|pas|trasla)\w*\s+(?:\w+\s+){{0,2}}?de\b(?P<off>{latin}*?)\ba\b",
-        r"(?:而不是|而非|不再是?|不要再|代替)(?P<off>{han}*)",
-        r"[，,；;]\s*(?:不要用?|不用|别用?|不是)(?P<off>{han}*)",
-        r"[从由](?P<off>{han}*?)(?:搬|换|转|改|调|迁)",
-        r"\bوليس(?:ت)?\b(?P<off>{arabic}*)",
-        r"\b(?:بدلا من|عوضا عن|لم اعد|لم يعد)\b(?P<off>{arabic}*)",
-        r"\b(?:انتقل|غير|تحول)\w*\s+(?:\w+\s+){{0,3}}?من\b(?P<off>{arabic}*?)\bالي\b",
+        r"(?:,|;|:|\band|\bbut)\s*not\b(?P<off>{latin}{{0,80}})",
+        r"\bnot\b(?P<off>{latin}{{0,80}}?)(?=,?\s*\bbut\b)",
+        r"\b(?:instead of|rather than|in place of|no longer|not any ?more)\b(?P<off>{latin}{{0,80}})",
+        r"\b(?:moved?|moving|changed?|switch(?:ed)?|migrated?|went|transferred)\s{latin}{{0,80}}?\bfrom\b"
+        r"(?P<off>{latin}{{0,80}}?)\bto\b",
+        r"(?:,|;|:|\by|\bpero|\bsino)\s*no\b(?P<off>{latin}{{0,80}})",
+        r"\b(?:en vez de|en lugar de|nada de|ya no)\b(?P<off>{latin}{{0,80}})",
+        r"\b(?:mud\w*|cambi\w*|trasla\w*|pase|paso|pasamos)\s{latin}{{0,80}}?\bde\b(?P<off>{latin}{{0,80}}?)\ba\b",
+        r"(?:而不是|而非|不再是?|不要再|代替)(?P<off>{han}{{0,80}})",
+        r"[，,；;]\s*(?:不要用?|不用|别用?|不是)(?P<off>{han}{{0,80}})",
+        r"[从由](?P<off>{han}{{0,80}}?)(?:搬|换|转|改|调|迁)",
+        r"\bوليس(?:ت)?\b(?P<off>{arabic}{{0,80}})",
+        r"\b(?:بدلا من|عوضا عن|لم اعد|لم يعد)\b(?P<off>{arabic}{{0,80}})",
+        r"\b(?:انتقل|غير|تحول)\w*\s{arabic}{{0,80}}?\bمن\b(?P<off>{arabic}{{0,80}}?)\bالي\b",
     )
 )
 
@@ -91,10 +91,11 @@ CHANGES = re.compile(
 )
 
 # Ends what a sentence says it does: it holds no longer, or only held once.
-PAST = re.compile(r"\b(?:used to|formerly|solia|antes)\b|以前|曾经|سابقا")
+PAST = re.compile(r"\b(?:used to|formerly|solia|antes(?! de))\b|以前(?=[我用是住在])|曾经|سابقا")
 
 FILLERS = re.compile(
-    r"\b(?:(?:do not|don't|never) forget(?: that)?|no (?:te )?olvides que|not only|no solo)\b|别忘了?|不要忘记"
+    r"^\W*(?:no|لا|不对|不是|不)\s*[,،，.:]"
+    r"|\b(?:(?:do not|don't|never) forget(?: that)?|no (?:te )?olvides que|not only|no solo)\b|别忘了?|不要忘记"
 )
 
 _NUMBERS = """
@@ -159,3 +160,15 @@ _TIME = """
 
 TIME = frozenset(_TIME.split())
 """When something was said or began: no topic."""
+
+# Where a sentence may be taken apart: what follows stands for itself.
+JOINTS = re.compile(
+    r"[;；؛]\s*|[,،，]?\s+(?:and|but)\s+(?=i\b|my\b|we\b|our\b|please\b)|[,，]\s*(?:y|pero)\s+(?=\w)"
+    r"|[，,]\s*(?:并且|而且|另外)|[،,]\s*(?=و)",
+    re.IGNORECASE,
+)
+
+# A clause that begins so hangs on what was said before it.
+DEPENDENT = re.compile(
+    r"\W*(?:so|therefore|that|which|because|then|asi|entonces|por eso|porque|所以|因此|于是|لذلك|لان)\b", re.IGNORECASE
+)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memory_pipelines.errors import BadOutputError
+from memory_pipelines.guards.changes import check
 from memory_pipelines.memex.tools import Tool
 from memory_pipelines.records import Entry, Fact, FactKind, Source
 from memory_pipelines.stages.base import Merged, StageSettings
@@ -427,3 +428,36 @@ def test_an_agents_entry_is_appended_to() -> None:
     (change,) = merged.changes
     assert change.content == "User likes tea\nUser likes long walks\nWants charts with blue bars\n"
     assert change.description == "Mine"
+
+
+def test_what_a_corrected_line_says_besides_stays_with_its_facts() -> None:
+    old = a_fact("I'm on the Payments team and I own the settlements pipeline.", kind="fact", topic="work")
+    new = a_fact("I'm on the Platform team now, no longer in Payments.", day=1, kind="correction", topic="work")
+
+    for steps in ([[old, new]], [[old], [new]]):
+        memory = Memory()
+        for step in steps:
+            memory.take(step)
+
+        assert memory.lines() == [f"- {new.text}", "- I own the settlements pipeline."]
+        assert dict(memory.ties["/work.md"]) == {new.text: new.id, "I own the settlements pipeline.": old.id}
+        assert set(memory.states.values()) == {"merged"}
+
+
+def test_a_new_line_joins_the_section_that_it_belongs_to() -> None:
+    entry = an_entry("/preferences.md", "# Mine\n\n## Drinks\n\n- Green tea\n\n## Charts\n\n- Bars for counts\n")
+
+    merged = run([a_fact("Tea always comes with honey and milk for me")], [entry])
+
+    assert "- Green tea\n- Tea always comes with honey and milk for me\n\n## Charts" in merged.changes[0].content
+
+
+def test_every_change_of_the_rules_passes_the_guards() -> None:
+    memory = Memory()
+    for at, text in enumerate([*PARAPHRASES, CORRECTION]):
+        facts = [a_fact(text, day=at)]
+        entries = list(memory.entries.values())
+        merged = run(facts, entries, ties=memory.ties, earlier=list(memory.facts.values()))
+
+        assert check(merged.changes, entries, facts).changes == merged.changes
+        memory.take(facts)
