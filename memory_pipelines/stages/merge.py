@@ -14,6 +14,7 @@ from memory_pipelines.stages.base import Desk, Merged, StageSettings
 from memory_pipelines.stages.board import Board, Spot
 from memory_pipelines.stages.layout import layout_of
 from memory_pipelines.stages.rules import candidates, decide, forbidden, is_certain, is_stale
+from memory_pipelines.wording import tokens_of
 
 PROMPT_VERSION = "merge-1"
 """Changes when the task or the answer's form does."""
@@ -23,7 +24,9 @@ SHOWN = 6
 
 _LONGEST = 400  # characters of a line in the task
 _ANSWER = 48  # tokens that a decision may take
-_FIXED = 700  # tokens of the task beside facts and lines, instructions not counted
+_LABELS = 24  # tokens around a fact or a line in the task
+_FIXED = 900  # tokens of the task beside facts, lines and instructions
+_PATHS = 40  # paths that are offered, none longer than 80 characters
 
 Action = Literal["add", "same", "replace", "skip"]
 
@@ -104,8 +107,10 @@ async def merge(
     for fact in sorted(facts, key=lambda fact: fact.observed_at):
         if not _settle_certain(board, fact, doubtful):
             doubtful.append(fact)
-    for chunk in _chunks(doubtful, settings):
-        case = _case(board, chunk, free=settings.profile == "strong")
+    while doubtful:
+        size = _fitting(board, doubtful, settings)
+        case = _case(board, doubtful[:size], free=settings.profile == "strong")
+        doubtful = doubtful[size:]
         answer = await _ask(desk, case, board, settings)
         apply(answer, case, board)
     return board.merged()
@@ -245,17 +250,21 @@ def _case(board: Board, facts: Sequence[Fact], *, free: bool) -> Case:
     return Case(facts=tuple(facts), labels=labels, near=near, free=free)
 
 
-def _chunks(facts: Sequence[Fact], settings: StageSettings) -> list[list[Fact]]:
-    """Cut into what fits one answer and one context, in order."""
+def _fitting(board: Board, facts: Sequence[Fact], settings: StageSettings) -> int:
+    """How many of the facts fit one context and one answer, with the lines they are compared with; at least one."""
+    room = settings.context_tokens - settings.answer_tokens - _FIXED - tokens_of(settings.instructions)
     most = max(1, settings.answer_tokens // _ANSWER)
-    room = settings.context_tokens - settings.answer_tokens - _FIXED - len(settings.instructions) // 2
-    each = max(1, room // (_tokens(_LONGEST) * (SHOWN // 2 + 1)))
-    size = min(most, each)
-    return [list(facts[at : at + size]) for at in range(0, len(facts), size)]
-
-
-def _tokens(chars: int) -> int:
-    return chars // 2  # between spaced scripts, at about four characters a token, and unspaced ones, at one
+    living = board.living()
+    shown: set[str] = set()
+    for at, fact in enumerate(facts[:most]):
+        room -= tokens_of(_cut(fact.text)) + _LABELS
+        for match in candidates(living, fact)[:SHOWN]:
+            if match.spot.key not in shown:
+                shown.add(match.spot.key)
+                room -= tokens_of(f"{match.spot.path} {_cut(match.spot.text)}") + _LABELS
+        if room < 0:
+            return max(1, at)
+    return min(most, len(facts))
 
 
 async def _ask(desk: Desk, case: Case, board: Board, settings: StageSettings) -> Decisions:
@@ -325,7 +334,7 @@ def _task(case: Case, board: Board, settings: StageSettings) -> str:
     return template.substitute(
         facts="\n".join(facts),
         lines="\n".join(lines) or "(none)",
-        paths=", ".join(board.layout.paths()[:40]),
+        paths=", ".join([path for path in board.layout.paths() if len(path) <= 80][:_PATHS]),
         instructions=f"\nInstructions of the pipeline:\n{settings.instructions.strip()}\n"
         if settings.instructions.strip()
         else "",
