@@ -22,7 +22,6 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[?？؟][\"'”’»)\]」』]*$")
-_SHORT_QUESTION_WORDS = 4
 _LIST_LINE = re.compile(r"\s*(?:[-*•]|\(?\w{1,2}[.)])\s+\S")
 
 
@@ -86,6 +85,8 @@ def _fold(char: str) -> str:
         return char.lower()
     if unicodedata.category(char) in ("Cf", "Mn", "Me"):
         return ""
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
     parts = unicodedata.normalize("NFKD", char.translate(_SAME)).casefold()
     return "".join(part.translate(_SAME) for part in parts if not unicodedata.combining(part))
 
@@ -190,7 +191,8 @@ def is_question(sentence: str) -> bool:
 def question_of(text: str) -> str:
     """Return what a turn asks: its last questions, with what they cannot be understood without; empty if nothing.
 
-    A question of a few words ("Do you?") needs the sentence before it, one that offers choices the list round it.
+    A question without a topic of its own ("Do you?") needs the sentence before it, one that offers choices the list
+    round it.
     """
     spans = sentences(text)
     asked = [number for number, span in enumerate(spans) if is_question(text[span.start : span.end])]
@@ -198,7 +200,7 @@ def question_of(text: str) -> str:
         return ""
     chosen = set(asked[-2:])
     for number in asked[-2:]:
-        if number and len(text[spans[number].start : spans[number].end].split()) <= _SHORT_QUESTION_WORDS:
+        if number and not any(words(text[spans[number].start : spans[number].end])):
             chosen.add(number - 1)
     for step in (1, -1):
         number = asked[-1] + step
@@ -226,21 +228,36 @@ _EMPTY = frozenset(
 )
 _CJK_EMPTY = frozenset("我你您他她它们的了是在有和与也都就要会能把被这那个吗呢吧啊请很不没")
 _WORD = re.compile(r"[^\W_]+(?:[._/-][^\W_]+)*")
-_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?:\s*–\s*\d{4}-\d\d-\d\d)?")
+_MONTHS = (
+    "january|february|march|april|may|june|july|august|september|october|november|december|enero|febrero|marzo|abril|mayo"
+    "|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|يناير|فبراير|مارس|ابريل|مايو|يونيو|يوليو|اغسطس|سبتمبر"
+    "|اكتوبر|نوفمبر|ديسمبر"
+)
+_DATE = re.compile(
+    r"\d{4}-\d\d(?:-\d\d)?(?:\s*-\s*\d{4}-\d\d-\d\d)?|\d{4}年(?:\d{1,2}月)?(?:\d{1,2}[日号])?|\d{1,2}月\d{1,2}[日号]"
+    rf"|(?<!\w)\d{{1,2}}(?:st|nd|rd|th)?(?: of| de)? (?:{_MONTHS})(?:,?(?: de| of)? \d{{4}})?(?!\w)"
+    rf"|(?<!\w)(?:{_MONTHS}) (?:\d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|(?:de |of )?\d{{4}})(?!\w)"
+    r"|(?<!\w)(?:19|20)\d\d(?!\w)"
+)
 _ENDINGS = ("ingly", "edly", "ings", "ing", "ied", "ies", "ed", "es", "ly", "s")
 
 
 def words(text: str) -> Iterator[str]:
     """Yield the words of a text that carry meaning: folded, without endings, CJK as pairs of characters.
 
-    Dates in ISO form are left out: they are mostly resolved from relative ones, and were not said.
+    Dates are left out: a model resolves them from relative ones, so that they need not have been said.
     """
-    for match in _WORD.finditer(fold(_DATE.sub(" ", text).replace("用户", " ")).text):
+    for match in _WORD.finditer(without_dates(text).replace("用户", " ")):
         word = match[0]
         if _CJK_CHARS.search(word):
             yield from _pairs(word)
         elif word not in _EMPTY and (len(word) > 1 or word.isdigit()):
             yield stem(word)
+
+
+def without_dates(text: str) -> str:
+    """Return a text folded and without its dates."""
+    return _DATE.sub(" ", fold(text).text)
 
 
 def _pairs(word: str) -> Iterator[str]:

@@ -13,10 +13,13 @@ from rapidfuzz import fuzz
 
 from memory_pipelines.records import Candidate, Turn, Window
 from memory_pipelines.signs import REDACTED, is_live_value, looks_like_instruction
-from memory_pipelines.wording import LEFT_OUT, Span, find_verbatim, fold, question_of, sentences, words
+from memory_pipelines.wording import LEFT_OUT, Span, find_verbatim, fold, question_of, sentences, without_dates, words
 
 SUPPORT = 0.5
 """Share of a candidate's words that the evidence must hold."""
+
+SUPPORT_CJK = 0.35
+"""The same for Chinese, Japanese and Korean, where pairs of characters that bridge two words count as words too."""
 
 MARGIN = 0.1
 """So much better may the other party's words fit before the statement counts as theirs."""
@@ -42,6 +45,18 @@ _NEGATION = re.compile(
     r"(?<!\w)(?:no|not|never|none|without|dislikes?|hates?|avoids?|isn't|doesn't|don't|didn't|won't|can't|wasn't|nor|nunca|sin"
     r"|tampoco|ningun\w*)(?!\w)|不|没|别|(?<!\w)(?:لا|ليس|لم|لن|بدون)(?!\w)"
 )
+_FIGURE = re.compile(r"\d+")
+_GROUPED = re.compile(r"(?<=\d)[,.\u066c ](?=\d{3}(?!\d))")  # between thousands
+_CJK_WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_NUMBER_WORDS = (
+    "one two three four five six seven eight nine ten eleven twelve",
+    "un dos tres cuatro cinco seis siete ocho nueve diez once doce",
+    "一 二 三 四 五 六 七 八 九 十 十一 十二",
+    "واحد اثن ثلاث اربع خمس ست سبع ثمان تسع عشر",
+    "a twice triple",
+    "first second third fourth fifth",
+)
+_NUMBERS = {word: str(n) for line in _NUMBER_WORDS for n, word in enumerate(line.split(), start=1)} | {"两": "2"}
 _TOKEN = re.compile(r"\w+")
 _NAME = re.compile(r"(?<=[^\s.!?:;\"“(])\s+([A-ZÀ-Þ][\w'-]+)|(?<![\w])(\w+[._/]\w[\w._/]*|[A-Z]{2,})")
 
@@ -151,24 +166,28 @@ class _OwnWords:
         everything = (*window.context, *window.turns)
         self._others = [_text(turn.text) for turn in everything if turn.speaker in ("other", "tool")]
         self._asked = _questions(everything)
+        self._figures = _figures(" ".join([*(turn.text for turn in self._turns), *self._asked.values()]), told=True)
 
     def find(self, candidate: Candidate) -> _Evidence | str:
         """Return the evidence, or why there is none."""
         weights = self._weights(candidate.text)
         if not weights:
             return "empty"
+        if not _figures(candidate.text) <= self._figures:
+            return "unsupported"
         quoted = self._quoted(candidate, weights)
         if quoted is not None:
             return quoted
+        needed = SUPPORT_CJK if all(_CJK_WORD.match(word) for word in weights) else SUPPORT
         best = max((self._evidence(turn, candidate, weights) for turn in self._turns), key=_share, default=None)
         others = [_covered(weights, text.bag) for text in self._others]
         others.sort(key=lambda covered: -sum(covered.values()))
         other = _weighed(weights, *others[:2])
         own = best.share if best else 0.0
-        if best is not None and SUPPORT > own >= _SECOND_SHARE:
+        if best is not None and needed > own >= _SECOND_SHARE:
             own = self._with_second(best, weights)
-        if best is None or own < SUPPORT:
-            return "other_party" if other >= SUPPORT else "unsupported"
+        if best is None or own < needed:
+            return "other_party" if other >= needed else "unsupported"
         return "other_party" if other - own > MARGIN else best
 
     def _weights(self, text: str) -> dict[str, float]:
@@ -190,10 +209,6 @@ class _OwnWords:
                 continue
             quote = turn.text[span.start : span.end]
             bag = set(words(quote))
-            numbers = {word for word in weights if any(char.isdigit() for char in word)}
-            known = bag | self._texts[id(turn)].bag
-            if numbers and not numbers <= known | set(words(self._asked.get(id(turn), ""))):
-                continue  # a figure that nobody said
             if len(bag) > 1 or _covered(weights, frozenset(bag)):
                 return _Evidence(turn, quote, 1.0)
             answer = self._answer(turn, candidate, weights)
@@ -241,6 +256,16 @@ def _questions(turns: Sequence[Turn]) -> dict[int, str]:
             asked[id(turn)] = last
             last = ""
     return asked
+
+
+def _figures(text: str, *, told: bool = False) -> frozenset[str]:
+    """Return the numbers of a text, dates left out; with `told`, also those that are written as words."""
+    folded = _GROUPED.sub("", without_dates(text))
+    figures = set(_FIGURE.findall(folded))
+    if told:
+        said = set(_TOKEN.findall(folded))
+        figures |= {n for word, n in _NUMBERS.items() if word in said or (not word.isascii() and word in folded)}
+    return frozenset(figures)
 
 
 def _text(text: str) -> _Text:

@@ -20,13 +20,14 @@ RULES_VERSION = "1"
 MOST = 12
 """Candidates from one session."""
 
-THRESHOLD = 3
+THRESHOLD = 2.5
 _SHORTEST, _LONGEST = 4, 600  # characters of a candidate
 _FEW_WORDS = 4
 _ANSWER_WORDS = 8
 _ALIKE = 0.8  # shared share of the words of both
 
 _CUES = ("first", "second", "likes", "identity", "past", "plan", "lasting", "correction", "defines", "habit")
+_VAGUE_TOPICS = ("preferences", "plans", "procedures")  # say nothing of what a sentence is about
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _START = re.compile(r"[\s,.;:!¡。，、；：！،؛-]*")
@@ -213,9 +214,11 @@ def _judge(said: str, sentence: str, cues: Language) -> tuple[float, FactKind]:
         score += 1 + 2.0 * has["likes"] + 2.0 * has["identity"] + has["past"] + has["plan"]
     score += has["habit"] + (has_relative_time(said) or re.search(r"\d", said) is not None)
     score += _PROPER.search(said) is not None
+    score += has["first"] and any(cues.topics[name].search(plain) for name in cues.topics if name not in _VAGUE_TOPICS)
     score -= 2.0 * (has["second"] and not has["first"] and not has["lasting"]) + (has["second"] and has["first"])
-    score -= (cues.vague.match(plain) is not None) + (sentence.endswith(("!", "！")) and not has["likes"])
-    score -= 2.0 * (len(bag) < 2) + (len(bag) < _FEW_WORDS and not (has["lasting"] or has["defines"]))
+    score -= (cues.vague.match(plain) is not None) + 0.5 * (sentence.endswith(("!", "！")) and not has["likes"])
+    score -= 2.0 * (cues.chatter.search(plain) is not None)
+    score -= 2.0 * (len(bag) < 2) + (len(bag) < _FEW_WORDS and not (has["lasting"] or has["defines"] or has["likes"]))
     if steps > (2 if has["lasting"] else 1):  # "answer me first, then explain" is a wish
         return score, "procedure"
     if has["correction"]:

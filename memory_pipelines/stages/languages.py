@@ -45,6 +45,7 @@ class Language:
     step: re.Pattern[str]  # begins a step of a procedure
     asks: re.Pattern[str]  # a request or question without a question mark, at the start
     courtesy: re.Pattern[str]  # greeting, thanks or praise, at the start
+    chatter: re.Pattern[str]  # small talk, anywhere
     vague: re.Pattern[str]  # points back, at the start: cannot stand alone
     answered: re.Pattern[str]  # a question about the person: its short answer is worth keeping
     filler: re.Pattern[str]  # carries nothing, at the start
