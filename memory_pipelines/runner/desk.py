@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memory_pipelines.errors import BadOutputError, BudgetExceededError
 from memory_pipelines.gateway.base import Gateway
 from memory_pipelines.memex import Agent, Budget, Limits, Tool
 from memory_pipelines.redaction import redact
@@ -32,7 +33,7 @@ class RolloutDesk:
         answer_schema: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run one rollout; see stages.base.Desk."""
-        agent = Agent(
+        agent: Agent[Any] = Agent(
             model=self.model,
             tools=tools,
             kernel=self.kernel,
@@ -45,5 +46,11 @@ class RolloutDesk:
             trajectory=self.trajectory() if self.trajectory else None,
             redact=redact,
         )
-        outcome = await agent.run(task, scope=scope)
+        try:
+            outcome = await agent.run(task, scope=scope)
+        except BudgetExceededError as error:
+            # A rollout's own budget ran out: this piece of work failed, while the run's budget has room.
+            if "budget" not in error.facts:
+                raise
+            raise BadOutputError(f"no usable answer: {error.message}", reason="budget", **error.facts) from error
         return outcome.value

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from memory_pipelines.errors import (
     CancelledRunError,
     ConflictError,
+    ContextTooLongError,
     GatewayError,
     GatewayFinalError,
     MemoryPipelinesError,
@@ -21,7 +22,19 @@ from memory_pipelines.gateway.base import Gateway, Message, Request
 from memory_pipelines.guards.changes import check
 from memory_pipelines.guards.grounding import ground
 from memory_pipelines.memex import Budget, Limits
-from memory_pipelines.records import STAGES, ActorResult, Change, Entry, Fact, Pipeline, Run, Stage, Tombstone, Window
+from memory_pipelines.records import (
+    STAGES,
+    ActorResult,
+    Change,
+    Entry,
+    Fact,
+    FactState,
+    Pipeline,
+    Run,
+    Stage,
+    Tombstone,
+    Window,
+)
 from memory_pipelines.runner.desk import RolloutDesk
 from memory_pipelines.runner.journal import JournalGateway, trajectory_path
 from memory_pipelines.runner.pieces import (
@@ -136,6 +149,8 @@ class Runner:
             try:
                 await work[stage](pipeline, run, actor_id, begun)
             except GatewayFinalError as error:
+                if isinstance(error, ContextTooLongError):
+                    raise  # says something of this actor's conversation, nothing of the provider
                 self._final_errors[pipeline.id, run.number, error.message] += 1
                 raise
             await beside(self._progress.stage_done, pipeline, run.number, actor_id, number)
@@ -182,11 +197,11 @@ class Runner:
         for window in map(redact_window, plan):
             try:
                 await self._distill_window(pipeline, run, actor_id, window, entries, basis, hashes, buried)
-            except StageError as error:
+            except (StageError, ContextTooLongError) as error:
                 await self._window_failed(pipeline, run, actor_id, window, error)
 
     async def _window_failed(
-        self, pipeline: Pipeline, run: Run, actor_id: str, window: Window, error: StageError
+        self, pipeline: Pipeline, run: Run, actor_id: str, window: Window, error: MemoryPipelinesError
     ) -> None:
         """Raise the error again, unless the window has failed so often that later conversation must not wait for it."""
         number, now = run.number, self._clock()
@@ -260,7 +275,7 @@ class Runner:
 
     async def _merge_facts(self, pipeline: Pipeline, run: Run, actor_id: str, facts: Sequence[Fact]) -> None:
         changes: Sequence[Change] = ()
-        settled: Mapping[str, Any] = {}
+        settled: Mapping[str, FactState] = {}
         dropped: Mapping[str, int] = {}
         if facts:
             originals = await beside(self._progress.entries, pipeline, actor_id)
@@ -277,7 +292,9 @@ class Runner:
             )
             checked = check(merged.changes, entries, facts, stage="merge")
             self._refuse_mass_change(checked.proposal)
-            changes, settled = restore_lines(checked.changes, originals), merged.settled
+            changes = restore_lines(checked.changes, originals)
+            # Every fact of the set is settled, whatever the stage forgot: else the same set would come again for ever.
+            settled = {**{fact.id: "skipped" for fact in facts}, **checked.settle(merged.settled)}
             dropped = checked.dropped
         await beside(
             self._progress.commit_merge,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from memory_pipelines.errors import InvalidInputError
+from memory_pipelines.errors import InvalidInputError, NotFoundError
 from memory_pipelines.names import SESSION_STORE
 from memory_pipelines.records import ImportedSession, Item, NewItem, Record, Session, SessionStore
 from memory_pipelines.stores.base import Page, SessionStores
@@ -122,6 +122,10 @@ class SessionService:
                 sessions before it are stored.
         """
         identifier = SESSION_STORE.parse(store)
+        try:
+            self._stores.get_store(identifier)
+        except NotFoundError:
+            self.create_store(identifier)
         actors: set[str] = set()
         seen = items = new_items = 0
         for session in sessions:
