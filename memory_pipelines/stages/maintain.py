@@ -25,7 +25,7 @@ from memory_pipelines.stages.lines import normal
 from memory_pipelines.stages.upkeep import files_of, fold_exact, settle, shorten, suggest
 from memory_pipelines.wording import tokens_of
 
-PROMPT_VERSION = "maintain-1"
+PROMPT_VERSION = "maintain-2"
 """Changes when the task or the answer's form does."""
 
 _LONGEST = 400  # characters of a line in the task

@@ -13,10 +13,18 @@ from memory_pipelines.records import Entry, Fact
 from memory_pipelines.stages.base import Desk, Merged, StageSettings
 from memory_pipelines.stages.board import Board, Spot
 from memory_pipelines.stages.layout import layout_of
-from memory_pipelines.stages.rules import candidates, decide, forbidden, is_certain, is_stale
+from memory_pipelines.stages.rules import (
+    candidates,
+    decide,
+    extends,
+    forbidden,
+    is_certain,
+    is_stale,
+    replaceable,
+)
 from memory_pipelines.wording import tokens_of
 
-PROMPT_VERSION = "merge-1"
+PROMPT_VERSION = "merge-2"
 """Changes when the task or the answer's form does."""
 
 SHOWN = 6
@@ -198,6 +206,8 @@ def _follow_rules(fact: Fact, board: Board) -> None:
 def _take(decision: Decision, fact: Fact, case: Case, board: Board) -> bool:
     """Take one decision; False when it cannot be taken as it is."""
     if decision.action == "skip":
+        if not case.free:  # what a small model finds worthless was found worth keeping before
+            return False
         board.settle(fact, "skipped")
         return True
     named = [case.labels[label] for label in dict.fromkeys(decision.lines) if label in case.labels]
@@ -219,9 +229,13 @@ def _take(decision: Decision, fact: Fact, case: Case, board: Board) -> bool:
     if decision.action == "same" and not gone:
         if forbidden(fact, chosen[0]):
             return False
-        board.tie(fact, chosen[0])
-        return True
+        if not extends(fact, chosen[0]) or chosen[0].fixed or is_stale(fact, chosen[0]):
+            board.tie(fact, chosen[0])
+            return True
+        chosen = chosen[:1]
     chosen = [spot for spot in chosen if not spot.fixed and fact.id not in spot.facts]
+    if len(chosen) > 1 and not case.free:
+        chosen = replaceable(fact, chosen)
     if not chosen:
         return False
     if any(is_stale(fact, spot) for spot in chosen):
@@ -352,7 +366,7 @@ def _schema(case: Case) -> dict[str, Any]:
         "type": "object",
         "properties": {
             "fact": {"type": "string", "enum": [case.label_of(fact.id) for fact in case.facts]},
-            "action": {"type": "string", "enum": ["add", "same", "replace", "skip"]},
+            "action": {"type": "string", "enum": ["add", "same", "replace"]},
             "lines": {"type": "array", "items": {"type": "string", **({"enum": labels} if labels else {})}},
             "path": {"type": "string"},
         },

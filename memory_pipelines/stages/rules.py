@@ -19,6 +19,8 @@ from memory_pipelines.stages.similarity import (
 
 _SURE = 3  # content words from which equal words in equal order need no second look
 
+_CLOSE = 0.5  # likeness from which one fact may replace several lines
+
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
@@ -89,9 +91,44 @@ def forbidden(fact: Fact, spot: Spot) -> bool:
         spot: the line.
 
     Returns:
-        True when they differ in a number, a day, a name or a negation.
+        True when they differ in a number, a day, a name or a negation, or the fact takes back what the line says.
     """
-    return differs(sense(fact.text), spot.sense)
+    own, line = sense(fact.text), spot.sense
+    return differs(own, line) or _relation(fact, own, line) in ("corrected", "contrary")
+
+
+def extends(fact: Fact, spot: Spot) -> bool:
+    """Whether a fact says all that a line says, and more that would be lost if they were called the same.
+
+    Args:
+        fact: the fact.
+        spot: the line.
+
+    Returns:
+        True when at least two words come on top; a narrower preference is no more than the wider one.
+    """
+    own, line = sense(fact.text), spot.sense
+    return fact.kind != "preference" and bool(line.bag) and line.bag < own.bag and len(own.bag - line.bag) > 1
+
+
+def replaceable(fact: Fact, spots: Sequence[Spot]) -> list[Spot]:
+    """Of several lines that a fact is said to replace, those that it is close enough to.
+
+    Args:
+        fact: the fact.
+        spots: the lines.
+
+    Returns:
+        Lines that share about half of their words with it, that the rules see corrected, or that say what one of
+        these says.
+    """
+    own = sense(fact.text)
+    near = [
+        spot
+        for spot in spots
+        if likeness(own, spot.sense) >= _CLOSE or _relation(fact, own, spot.sense) not in ("near", "apart")
+    ]
+    return [spot for spot in spots if spot in near or any(_is_twin(spot.sense, one.sense) for one in near)]
 
 
 def decide(board: Board, fact: Fact) -> tuple[Literal["add", "same", "replace", "stale"], list[Spot]]:

@@ -351,12 +351,33 @@ def test_facts_may_be_the_same_as_an_earlier_one_of_the_set() -> None:
     assert merged.settled[facts[1].id] == "duplicate"
 
 
-def test_skipped_facts_leave_no_line() -> None:
+def test_only_a_strong_model_may_skip_a_fact() -> None:
     fact = a_fact(NEAR, kind="fact")
+    desk = Scripted({"fact": "F1", "action": "skip"})
 
-    merged = run([fact], [ENTRY], desk=Scripted({"fact": "F1", "action": "skip"}))
+    assert run([fact], [ENTRY], desk=desk, profile="strong") == Merged(changes=(), settled={fact.id: "skipped"})
+    assert NEAR in written(run([fact], [ENTRY], desk=desk))
 
-    assert merged == Merged(changes=(), settled={fact.id: "skipped"})
+
+def test_same_never_swallows_what_a_fact_adds_or_takes_back() -> None:
+    more = a_fact("Likes green tea with honey, and coffee after lunch", kind="fact")
+    other = a_fact("Likes short answers in Spanish from now on", day=1)
+    desk = Scripted(
+        {"fact": "F1", "action": "same", "lines": ["L1"]}, {"fact": "F2", "action": "same", "lines": ["L2"]}
+    )
+
+    merged = run([more, other], [ENTRY], desk=desk)
+
+    assert merged.changes[0].content == f"- {other.text}\n- {more.text}\n- Lives in Graz\n"
+
+
+def test_a_fact_replaces_several_lines_only_where_it_is_close_to_each() -> None:
+    entry = an_entry("/work.md", "- Works on the Payments team\n- The standup is at 9 with the platform team\n")
+    fact = a_fact("Joined the Platform team, the Payments team is history", kind="fact", topic="work")
+
+    merged = run([fact], [entry], desk=Scripted({"fact": "F1", "action": "replace", "lines": ["L1", "L2"]}))
+
+    assert merged.changes[0].content == f"- {fact.text}\n- The standup is at 9 with the platform team\n"
 
 
 def test_an_answer_that_cannot_be_read_fails_the_piece() -> None:
