@@ -1,5 +1,6 @@
 """Reorganises an actor's entries: overlapping ones are joined, oversized ones split, and no line is lost."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from string import Template
@@ -131,7 +132,20 @@ async def _decide(
     )
     named = [step.to for step in answer.operations if step.op == "move" and layout.allows(step.to)]
     plan = plan_of(answer.operations, files=files, labels=labels, paths=[*paths, *named], after=after)
+    if not strong:
+        plan = _without_renames(plan, involved, rules)
     return after.plus(rules) if answer.operations and plan == after else plan
+
+
+def _without_renames(plan: Plan, files: Sequence[File], rules: Plan) -> Plan:
+    """Leave out moves of most of an entry to one path, which the rules do not see as one topic.
+
+    A small model that is asked to split an entry may move all of it to the first path that it reads.
+    """
+    sizes = {file.path: len(file.lines) for file in files}
+    counts = Counter((key[0], path) for key, path in plan.moves.items() if rules.moves.get(key) != path)
+    moves = {key: path for key, path in plan.moves.items() if 2 * counts[key[0], path] <= sizes.get(key[0], 0)}
+    return Plan(moves=moves, drops=plan.drops)
 
 
 def _groups(plan: Plan) -> list[set[str]]:

@@ -182,6 +182,7 @@ def test_a_model_may_move_lines() -> None:
         [{"op": "drop", "lines": ["L1", "L2", "L3", "L4"], "to": "L1"}],
         [{"op": "move", "lines": ["L1", "L2"], "to": "/../x.md"}],
         [{"op": "move", "lines": ["L1"], "to": "other-actor/work.md"}],
+        [{"op": "move", "lines": ["L1", "L2", "L3"], "to": "/preferences.md"}],
         [{"op": "move", "lines": ["L9"], "to": "/travel.md"}, {"op": "drop", "lines": ["L2"], "to": "L99"}],
         [{"op": "drop", "lines": ["L2"], "to": "L2"}, {"op": "drop", "lines": ["L1"], "to": "L2"}],
         [],
