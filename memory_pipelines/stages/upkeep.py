@@ -9,7 +9,10 @@ from memory_pipelines.stages.lines import Line, normal
 from memory_pipelines.stages.similarity import repeats, sense
 
 FILL = 0.8
-"""Share of the longest entry up to which entries are joined and parts are filled, so that the next line still fits."""
+"""Share of the longest entry up to which parts are filled, so that the next line still fits."""
+
+JOIN = 0.5
+"""Share of the longest entry up to which entries are joined: well below `FILL`, or parts would be split and joined."""
 
 _ROUNDS = 4  # a join may make an entry long, a split may bring lines together
 
@@ -148,13 +151,13 @@ def _join(files: Sequence[File], plan: Plan, *, layout: Layout, longest: int) ->
     groups: dict[frozenset[str], list[File]] = {}
     for file in sorted(files, key=lambda file: file.rank):
         topics = path_topics(file.path)
-        if topics:
+        if topics and file.lines:
             groups.setdefault(topics, []).append(file)
     for group in groups.values():
         home, size = group[0], len(group[0].content)
         for file in group[1:]:
             held = any(line.kind == "held" for line in file.lines)
-            if held or file.path in told or size + len(file.content) > FILL * longest:
+            if held or file.path in told or size + len(file.content) > JOIN * longest:
                 continue
             size += len(file.content)
             for line in file.lines:
