@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
@@ -35,6 +36,7 @@ _RESULTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_r
 _OPENING = re.compile(
     r"<([A-Za-z]\w*[-_][\w-]*|memory|memories|context|instructions|documents?|environment)(?:\s[^<>]*)?>", re.IGNORECASE
 )
+_CLOSING = re.compile(r"</([A-Za-z][\w-]*)")
 _NEVER_TYPED = frozenset({"system-reminder", "system_reminder", "environment_context", "relevant_memories"})
 """Tags after which nothing is a person's, even when the closing one is missing."""
 _WRAPPED = re.compile(r"</?(?:user|human)[-_](?:query|message|input|prompt|request|question)(?:\s[^<>]*)?>", re.I)
@@ -54,7 +56,6 @@ _NOT_TYPED = re.compile(
     re.IGNORECASE,
 )
 _CUT = "\n[...]\n"
-_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}  # unlike lower(), keeps the length
 
 
 def turns_of(items: Sequence[Item]) -> tuple[Turn, ...]:
@@ -89,20 +90,21 @@ def own_words(text: str) -> str:
 
 
 def _without_tagged(text: str) -> str:
-    lowered = text.translate(_LOWER)
-    unclosed: set[str] = set()  # searched for once only: a hostile text opens thousands
+    closings: dict[str, list[int]] = {}  # tag to where it closes, in order: a hostile text opens thousands
+    for closing in _CLOSING.finditer(text):
+        closings.setdefault(closing[1].lower(), []).append(closing.start())
     kept: list[str] = []
     start = 0
     while (opening := _OPENING.search(text, start)) is not None:
         tag = opening[1].lower()
-        close = -1 if tag in unclosed else lowered.find(f"</{tag}", opening.end())
-        if close < 0 and tag not in _NEVER_TYPED:
-            unclosed.add(tag)
+        places = closings.get(tag, [])
+        later = bisect_left(places, opening.end())
+        if later == len(places) and tag not in _NEVER_TYPED:
             kept.append(text[start : opening.end()])
             start = opening.end()
             continue
         kept += [text[start : opening.start()], _CUT]
-        end = lowered.find(">", close) if close >= 0 else -1
+        end = text.find(">", places[later]) if later < len(places) else -1
         start = end + 1 if end >= 0 else len(text)
     kept.append(text[start:])
     return "".join(kept)
