@@ -1,0 +1,1 @@
+"""The Dagster door: assets, jobs, sensor and schedules around the runner. Nothing below this floor imports Dagster."""
