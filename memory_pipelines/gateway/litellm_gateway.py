@@ -7,6 +7,7 @@ import os
 import random
 import threading
 import time
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -29,6 +30,10 @@ _FINISH: Mapping[str, Finish] = {
 }
 _LOADING = threading.Lock()
 
+SCHEMA, OBJECT, WORDS = "json_schema", "json_object", "words"
+FORMS = (SCHEMA, OBJECT, WORDS)
+"""How an answer schema is sent, tried in this order: OpenAI's form, that of llama.cpp's servers, and in the prompt."""
+
 
 def load_litellm() -> Any:
     """Import LiteLLM so that it fetches nothing, prints nothing and logs no conversation; takes seconds once."""
@@ -36,6 +41,8 @@ def load_litellm() -> Any:
         # Both are read while it is imported. Without them it asks the network for prices.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         os.environ.setdefault("LITELLM_OFFLINE_MODE", "true")
+        # Its types make pydantic warn about a qualifier, also in parts that it loads at the first call.
+        warnings.filterwarnings("ignore", message=r".*`ReadOnly` qualifier", category=UserWarning)
         import litellm
 
         litellm.suppress_debug_info = True
@@ -85,7 +92,7 @@ class LiteLLMGateway:
         self._api_key = api_key
         self._clock = clock
         self._now = now
-        self._unbound: set[str] = set()  # models that take no answer schema
+        self._forms: dict[str, int] = {}  # model to the first of FORMS that it takes
         self._used = False
         self._closed = False
 
@@ -116,25 +123,30 @@ class LiteLLMGateway:
             await load_litellm().close_litellm_async_clients()
 
     async def _attempt(self, litellm: Any, request: Request) -> Response:
-        bound = request.answer_schema is not None and request.model not in self._unbound
-        if bound and not _takes_schema(litellm, request.model):
-            self._unbound.add(request.model)
-            bound = False
-        try:
-            return await self._ask(litellm, request, bound=bound)
-        except _SchemaInDoubtError as doubt:
-            response = await self._ask(litellm, request, bound=False, otherwise=doubt.error)
-        self._unbound.add(request.model)  # only now is it known that the schema was the reason
-        return response
+        if request.answer_schema is None:
+            return await self._ask(litellm, request, form=WORDS)
+        first = self._forms.get(request.model)
+        if first is None:
+            first = 0 if _takes_schema(litellm, request.model) else FORMS.index(WORDS)
+        doubt: GatewayError | None = None
+        for number, form in enumerate(FORMS[first:], start=first):
+            try:
+                response = await self._ask(litellm, request, form=form, otherwise=doubt)
+            except _SchemaInDoubtError as error:
+                doubt = doubt or error.error
+                continue
+            self._forms[request.model] = number  # only now is it known that the form was the reason
+            return response
+        raise AssertionError("words are always taken")  # pragma: no cover
 
     async def _ask(
-        self, litellm: Any, request: Request, *, bound: bool, otherwise: GatewayError | None = None
+        self, litellm: Any, request: Request, *, form: str, otherwise: GatewayError | None = None
     ) -> Response:
         async with self._turnstile.call(estimate_tokens(request)) as ticket:
             started = self._clock()
             try:
                 async with asyncio.timeout(self._call_seconds + 5):  # its own timeout misses stalled connections
-                    answer = await litellm.acompletion(**self._arguments(request, bound=bound))
+                    answer = await litellm.acompletion(**self._arguments(request, form=form))
             except TimeoutError:
                 message = f"No answer of {request.model!r} within {self._call_seconds:g} s; it may pass later."
                 raise GatewayTransientError(message, model=request.model, retry_after=None) from None
@@ -147,7 +159,7 @@ class LiteLLMGateway:
                 ours = translate(error, request, now=self._now(), key=self._api_key)
                 if ours is None:
                     raise
-                if bound and may_be_about_the_schema(error):
+                if form != WORDS and may_be_about_the_schema(error):
                     raise _SchemaInDoubtError(ours) from None
                 # The chain is cut: a provider's error may quote the conversation.
                 raise (ours if otherwise is None or ours.retryable else otherwise) from None
@@ -155,7 +167,7 @@ class LiteLLMGateway:
             ticket.used(response.usage.tokens)
             return response
 
-    def _arguments(self, request: Request, *, bound: bool) -> dict[str, Any]:
+    def _arguments(self, request: Request, *, form: str) -> dict[str, Any]:
         messages = [_message(message) for message in request.messages]
         arguments: dict[str, Any] = {
             "model": request.model,
@@ -167,12 +179,15 @@ class LiteLLMGateway:
             "max_retries": 0,
             "drop_params": True,  # some models take no temperature
         }
-        if request.answer_schema is not None and bound:
+        if request.answer_schema is not None and form == SCHEMA:
             schema = {"name": "answer", "schema": request.answer_schema, "strict": False}
             arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif request.answer_schema is not None:
-            form = json.dumps(request.answer_schema, ensure_ascii=False)
-            messages[-1]["content"] += f"\n\nAnswer with JSON alone, of this JSON schema:\n{form}"
+            if form == OBJECT:
+                arguments["response_format"] = {"type": "json_object", "schema": request.answer_schema}
+            # Also with the object form: servers that take it may pass over the schema in it.
+            wanted = json.dumps(request.answer_schema, ensure_ascii=False)
+            messages[-1]["content"] += f"\n\nAnswer with JSON alone, of this JSON schema:\n{wanted}"
         if request.tools:
             arguments["tools"] = list(request.tools)
         if self._api_base:

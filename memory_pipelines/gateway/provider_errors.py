@@ -83,11 +83,13 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def may_be_about_the_schema(error: BaseException) -> bool:
-    """Whether the provider found the request malformed, so that it may pass without an answer schema."""
+    """Whether the provider found the request malformed, so that it may pass with another form of answer schema."""
     names = {kind.__name__ for kind in type(error).__mro__}
+    text = str(error)
+    if "InternalServerError" in names and "response_format" in text:
+        return True  # servers that do not know the form fail over it, instead of saying so
     if not names & {"BadRequestError", "UnprocessableEntityError"} or _kind(error) != _FINAL or is_refusal(error):
         return False
-    text = str(error)
     return "PaymentRequiredError" not in names and not _LENGTH.search(text) and _NO_PROVIDER not in text
 
 

@@ -1,9 +1,11 @@
 """The gateway against LiteLLM itself; the provider is a small server on the loopback interface."""
 
 import asyncio
+import gc
 import inspect
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -30,6 +32,33 @@ NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 CONVERSATION = "Ana moved to Lisbon in spring and prefers metric units."
 KEY = "key-of-the-test-42"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def reached() -> list[str]:
+    """Load LiteLLM before the tests; returns what it tried to reach meanwhile.
+
+    A warning about another test's leftovers, raised by the garbage collector in the middle of the import, would break
+    it for good, so there is no collection until it is done.
+    """
+    tried: list[str] = []
+
+    def refuse(*args: Any, **_: Any) -> Any:
+        tried.append(str(args[-1] if isinstance(args[-1], tuple) else args[0]))
+        raise OSError("no network")
+
+    gc.collect()
+    gc.disable()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        patch.setattr(socket, "getaddrinfo", refuse)
+        load_litellm()
+    gc.enable()
+    return tried
+
+
+def test_loading_litellm_reaches_for_nothing(reached: list[str]) -> None:
+    assert reached == []
 
 
 def request(**given: Any) -> Request:
@@ -193,17 +222,37 @@ def test_an_answer_schema_binds_the_answer() -> None:
     assert sent["json_schema"]["strict"] is False
 
 
-def test_a_refused_schema_is_asked_for_in_words_and_remembered() -> None:
+def asked_with_schema(*outcomes: tuple[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Ask twice with a schema; return all that the provider was asked."""
+
     async def main() -> list[dict[str, Any]]:
-        refused = (400, error("response_format of type json_schema is not supported"))
-        async with gateway(refused, (200, answer("{}")), (200, answer("{}"))) as (opened, provider):
+        async with gateway(*outcomes) as (opened, provider):
             await opened.complete(request(answer_schema=SCHEMA))
             await opened.complete(request(answer_schema=SCHEMA))
             return provider.asked
 
-    first, second, third = asyncio.run(main())
-    assert "response_format" in first
-    for plain in (second, third):
+    return asyncio.run(main())
+
+
+NO_SCHEMA = error("response_format of type json_schema is not supported")
+NO_FORMAT = error("response_format is not supported")
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+def test_a_server_that_does_not_know_the_form_is_given_the_older_one_and_remembered(status: int) -> None:
+    first, second, third = asked_with_schema((status, NO_SCHEMA), (200, answer("{}")), (200, answer("{}")))
+
+    assert first["response_format"]["type"] == "json_schema"
+    for older in (second, third):
+        assert older["response_format"] == {"type": "json_object", "schema": SCHEMA}
+        assert json.dumps(SCHEMA) in older["messages"][-1]["content"]
+
+
+def test_a_server_that_takes_no_form_is_asked_in_words_and_remembered() -> None:
+    refused = (400, NO_FORMAT)
+    *_, third, fourth = asked_with_schema(refused, refused, (200, answer("{}")), (200, answer("{}")))
+
+    for plain in (third, fourth):
         assert "response_format" not in plain
         assert json.dumps(SCHEMA) in plain["messages"][-1]["content"]
 
@@ -211,13 +260,13 @@ def test_a_refused_schema_is_asked_for_in_words_and_remembered() -> None:
 def test_a_bad_request_that_is_not_about_the_schema_stays_one() -> None:
     async def main() -> list[dict[str, Any]]:
         bad = (400, error("max_tokens is too large"))
-        async with gateway(bad, bad, (200, answer("{}"))) as (opened, provider):
+        async with gateway(bad, bad, bad, (200, answer("{}"))) as (opened, provider):
             with pytest.raises(GatewayFinalError, match="max_tokens is too large"):
                 await opened.complete(request(answer_schema=SCHEMA))
             await opened.complete(request(answer_schema=SCHEMA))
             return provider.asked
 
-    assert "response_format" in asyncio.run(main())[2]
+    assert asyncio.run(main())[3]["response_format"]["type"] == "json_schema"
 
 
 @pytest.mark.parametrize(
