@@ -299,7 +299,7 @@ def _append(transaction: Transaction, row: SessionRow, items: Sequence[NewItem],
     ).all()
     placed = arrange(items, gone, last_position=row.last_position, now=now)
     rows = [{"store": row.store, "session_id": row.id, **one.columns} for one in placed]
-    transaction.execute(insert(ItemRow), rows)
+    transaction.execute(insert(ItemRow.table()), rows)
     row.last_position = max(row.last_position, placed[-1].position)
     row.tokens += sum(one.tokens for one in placed)
     row.update_time = now
