@@ -395,9 +395,9 @@ def test_cancelling_stops_the_call() -> None:
     async def main() -> None:
         async with silence() as (opened, called):
             call = asyncio.create_task(opened.complete(request()))
-            await called.wait()
-            call.cancel()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(10):
+                await called.wait()
+                call.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await call
 
