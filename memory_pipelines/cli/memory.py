@@ -51,7 +51,7 @@ def get(
             console.print(f"\n  {escape(line)}")
             source = f"{fact.source.session_id}, item {fact.source.position}, {fact.observed_at:%Y-%m-%d}"
             console.print(f"    said in {escape(source)}, found by {model_name(fact.model)}")
-            console.print(f"    “{escape(fact.quote)}”", soft_wrap=True)
+            console.print(f"    “{escape(fact.quote)}”")
 
 
 @app.command(epilog="Example: memory-pipelines memory search support-memory 'metric units' --actor u1")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
-console = Console(highlight=False)
+console = Console(highlight=False, soft_wrap=True)
 
 
 @contextmanager

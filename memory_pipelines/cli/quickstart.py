@@ -60,12 +60,17 @@ def _pipeline(app: "App") -> str:
 def _what_next(app: "App") -> None:
     offline = app.pipelines.model_of(app.pipelines.get(PIPELINE)) == "offline"
     console.print("\nNext:")
+    who = "--actor tom.becker@example.com"
     steps = [
         ("memory-pipelines dev", "see the run in the Dagster UI, and new sessions flow"),
-        (f"memory-pipelines memory search {MEMORY} 'units' --actor u-1042", "find what is remembered"),
-        (f"memory-pipelines memory get {MEMORY} /preferences.md --actor u-1042 --sources", "see who said it, when"),
+        (f"memory-pipelines memory search {MEMORY} units {who}", "find what is remembered"),
+        (
+            f"memory-pipelines memory get {MEMORY} /preferences.md {who} --sources",
+            "see which sentence a line came from",
+        ),
+        (f"memory-pipelines memory render {MEMORY} {who}", "a block ready for a prompt"),
     ]
     if offline:
         steps.append(("export MEMORY_PIPELINES_MODEL=openai/gpt-5", "use an LLM: the memory above was made by rules"))
     for command, why in steps:
-        console.print(f"  {command}\n      {why}", markup=False, soft_wrap=True)
+        console.print(f"  {command}\n      {why}", markup=False)

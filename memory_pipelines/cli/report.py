@@ -50,7 +50,7 @@ def print_entries(entries: Iterable[Entry]) -> None:
         console.print(f"  [cyan]{escape(entry.path)}[/]")
         for line in entry.content.splitlines():
             if line.strip():
-                console.print(f"    {escape(line)}", soft_wrap=True)
+                console.print(f"    {escape(line)}")
 
 
 def print_memory(app: "App", store: str) -> None:
