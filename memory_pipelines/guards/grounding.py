@@ -13,7 +13,17 @@ from rapidfuzz import fuzz
 
 from memory_pipelines.records import Candidate, Turn, Window
 from memory_pipelines.signs import REDACTED, is_live_value, looks_like_instruction
-from memory_pipelines.wording import LEFT_OUT, Span, find_verbatim, fold, question_of, sentences, without_dates, words
+from memory_pipelines.wording import (
+    LEFT_OUT,
+    Span,
+    find_verbatim,
+    fold,
+    is_question,
+    question_of,
+    sentences,
+    without_dates,
+    words,
+)
 
 SUPPORT = 0.5
 """Share of a candidate's words that the evidence must hold."""
@@ -105,7 +115,7 @@ def ground(candidates: Iterable[Candidate], window: Window, *, longest: int = LO
 
     Returns:
         The candidates that stand, with turn and verbatim quote, and the reasons for which the others were dropped:
-        empty, too_long, secret, instruction, live_value, duplicate, other_party, unsupported.
+        empty, question, too_long, secret, instruction, live_value, duplicate, other_party, unsupported.
     """
     own = _OwnWords(window)
     kept: list[Grounding] = []
@@ -128,6 +138,8 @@ def _unfit(candidate: Candidate, longest: int) -> str | None:
     text = candidate.text
     if not any(char.isalnum() for char in text):
         return "empty"
+    if is_question(text):
+        return "question"
     if len(text) > longest * (2 if candidate.kind == "procedure" else 1):
         return "too_long"
     if REDACTED in text.lower():

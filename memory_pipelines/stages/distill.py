@@ -12,7 +12,7 @@ from memory_pipelines.memex.tools import Tool, tool_of
 from memory_pipelines.records import Candidate, Entry, Turn, Window
 from memory_pipelines.stages.base import Desk, Distilled, StageSettings
 from memory_pipelines.stages.candidates import MOST, RULES_VERSION, propose
-from memory_pipelines.stages.languages import TOPICS
+from memory_pipelines.stages.languages import TOPICS, language_of
 from memory_pipelines.stages.times import has_relative_time, resolve
 from memory_pipelines.wording import find_verbatim, question_of, words
 
@@ -37,6 +37,9 @@ ANSWER_SCHEMA: Mapping[str, Any] = {
     },
 }
 """What binds a small model's answer. No quote: small models cite badly, and the host finds the evidence itself."""
+
+
+_LANGUAGES = {"es": "español", "zh": "中文", "ar": "العربية"}
 
 
 def _version() -> str:
@@ -118,25 +121,31 @@ def small_task(window: Window, *, instructions: str = "") -> str:
         instructions: of the pipeline.
     """
     lines: list[str] = []
-    day = ""
+    said_on = ""
     asked = next((question_of(turn.text) for turn in reversed(window.context) if turn.speaker == "other"), "")
-    number = 0
     for turn in window.turns:
         if turn.speaker == "other":
             asked = question_of(turn.text)
         if turn.speaker != "actor":
             continue
-        said_on = f"[{turn.said_at:%Y-%m-%d}, {_weekday(turn.said_at)}]"
-        if said_on != day:
-            lines.append(said_on)
-            day = said_on
+        day = f"[{turn.said_at:%Y-%m-%d}, {_weekday(turn.said_at)}]"
+        if day != said_on:
+            lines.append(day)
+            said_on = day
         if asked:
-            lines.append(f"(asked: {' '.join(asked.split())})")
+            lines.append(f"Other: {' '.join(asked.split())}")
             asked = ""
-        number += 1
-        lines.append(f"{number}. {turn.text}")
-    task = Template(_prompt("small")).substitute(instructions=_wishes(instructions), conversation="\n".join(lines))
+        lines.append(f"User{f' ({turn.name})' if turn.name else ''}: {turn.text}")
+    task = Template(_prompt("small")).substitute(
+        instructions=_wishes(instructions), conversation="\n".join(lines), language=_language(window)
+    )
     return "\n".join(line for line in task.splitlines() if line.strip())
+
+
+def _language(window: Window) -> str:
+    """Name the language of most of the actor's words: told "the user's language" a small model answers in English."""
+    said = " ".join(turn.text for turn in window.turns if turn.speaker == "actor")
+    return _LANGUAGES.get(language_of(said) or "", "the language of the user's words")
 
 
 def _weekday(moment: datetime) -> str:

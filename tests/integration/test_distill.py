@@ -223,6 +223,12 @@ def test_the_question_before_the_window_is_shown_with_its_answer() -> None:
     assert task.index("Where do you live?") < task.index("Oslo.")
 
 
+def test_the_language_of_the_facts_is_named() -> None:
+    assert "in 中文" in small_task(window(turn("我住在上海，负责供应链报表。")))
+    assert "in español" in small_task(window(turn("Vivo en Madrid y trabajo en un banco.")))
+    assert "in the language of the user's words" in small_task(window(turn("J'habite à Lyon.")))
+
+
 def test_the_small_prompt_is_short() -> None:
     assert tokens_of(small_task(window(turn("I like tea.")))) < 300
 
