@@ -21,6 +21,9 @@ POLL_SECONDS = 0.5
 RunName = Annotated[str, typer.Argument(help="memory-pipelines/<id>/runs/<n>, or the number with --pipeline.")]
 OfPipeline = Annotated[str | None, typer.Option("--pipeline", help="The pipeline that a bare number belongs to.")]
 
+WhoseWindows = Annotated[str, typer.Option("--actor", help="Whose conversation.")]
+OfSession = Annotated[str | None, typer.Option("--session", help="Only windows of this session.")]
+
 
 @app.command(epilog="Example: memory-pipelines pipeline run support --wait")
 def run(
@@ -149,3 +152,42 @@ def cancel(run: RunName, pipeline: OfPipeline = None, as_json: AsJson = False) -
             f"{run_name(asked.pipeline_id, asked.number)}: {'stopping' if asked.state == 'RUNNING' else asked.state}."
         )
         print_record(asked, as_json=as_json, said=said)
+
+
+@app.command(epilog="Example: memory-pipelines pipeline backfill support --made-by offline --here")
+def backfill(
+    pipeline: PipelineId,
+    actor: Annotated[list[str] | None, typer.Option(help="Only this actor; may be repeated. Default: all.")] = None,
+    made_by: Annotated[str | None, typer.Option(help="Only actors with facts found by this model.")] = None,
+    here: Annotated[bool, typer.Option("--here", help="Run in this process; needs no daemon.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read the whole history of actors again; what memory holds already is not doubled."""
+    with opened() as context:
+        actors = context.pipelines.backfill(pipeline, actors=actor, made_by=made_by)
+        if not actors:
+            print_json({"actors": []}) if as_json else console.print("No actor to read again.")
+            return
+        asked = context.pipelines.run(pipeline, asked_by="here" if here else "cli", launch=not here, actors=actors)
+        if here:
+            run_in_process(context, asked, quiet=as_json)
+            finish(context, asked, as_json=as_json)
+            return
+        name = run_name(asked.pipeline_id, asked.number)
+        print_record(asked, as_json=as_json, said=f"Asked for {name} over {len(actors)} actors, from the beginning.")
+
+
+@app.command(epilog="Example: memory-pipelines pipeline retry support --actor u1")
+def retry(pipeline: PipelineId, actor: WhoseWindows, session: OfSession = None, as_json: AsJson = False) -> None:
+    """Have windows that were set aside after three failures read again by the next run."""
+    with opened() as context:
+        number = context.pipelines.retry(pipeline, actor_id=actor, session_id=session)
+        print_json({"windows": number}) if as_json else console.print(f"{number} windows will be read again.")
+
+
+@app.command(epilog="Example: memory-pipelines pipeline skip support --actor u1 --session s9")
+def skip(pipeline: PipelineId, actor: WhoseWindows, session: OfSession = None, as_json: AsJson = False) -> None:
+    """Leave windows that were set aside after three failures out for good."""
+    with opened() as context:
+        number = context.pipelines.skip(pipeline, actor_id=actor, session_id=session)
+        print_json({"windows": number}) if as_json else console.print(f"{number} windows are left out.")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from memory_pipelines.guards.grounding import Grounding
-from memory_pipelines.records import Change, Entry, Fact, Item, Pipeline, SessionNews, Source, Tombstone, Window
+from memory_pipelines.records import Change, Entry, Fact, Item, Pipeline, SessionNews, Source, Span, Tombstone, Window
 from memory_pipelines.redaction import redact, redact_json, redact_many
 
 
@@ -82,6 +82,7 @@ def facts_of(
     basis: str,
     hashes: Mapping[str, str],
     buried: Sequence[Tombstone],
+    outdated: Sequence[Span],
 ) -> tuple[list[Fact], Counter[str]]:
     """Make facts of what was found with its evidence.
 
@@ -95,6 +96,7 @@ def facts_of(
         basis: hash of model, instructions and prompt.
         hashes: item id to the hash of its data.
         buried: what was removed by hand before.
+        outdated: what was said and superseded before; found again it is history, not news.
 
     Returns:
         The facts, and how many were left out because a person or agent had removed them.
@@ -105,7 +107,7 @@ def facts_of(
         candidate, turn, quote = grounding.candidate, grounding.turn, grounding.quote
         item_hash, start = hashes[turn.item_id], turn.text.index(quote)
         end = start + len(quote)
-        if any(grave.item_hash == item_hash and grave.start < end and start < grave.end for grave in buried):
+        if any(grave.meets(item_hash, start, end) for grave in buried):
             dropped["removed"] += 1
             continue
         name = json.dumps([pipeline.id, window.id, basis, number, candidate.text])
@@ -132,6 +134,7 @@ def facts_of(
                 window_id=window.id,
                 model=model,
                 basis=basis,
+                state="superseded" if any(span.meets(item_hash, start, end) for span in outdated) else "new",
             )
         )
     return facts, dropped

@@ -31,6 +31,7 @@ from memory_pipelines.records import (
     FactState,
     Pipeline,
     Run,
+    Span,
     Stage,
     Tombstone,
     Window,
@@ -192,11 +193,12 @@ class Runner:
         if not plan:
             return
         buried = await beside(self._progress.tombstones, pipeline, actor_id)
+        outdated = await beside(self._progress.outdated, pipeline, actor_id)
         entries = redact_entries(await beside(self._progress.entries, pipeline, actor_id))
         hashes = hash_items(news)
         for window in map(redact_window, plan):
             try:
-                await self._distill_window(pipeline, run, actor_id, window, entries, basis, hashes, buried)
+                await self._distill_window(pipeline, run, actor_id, window, entries, basis, hashes, buried, outdated)
             except (StageError, ContextTooLongError) as error:
                 await self._window_failed(pipeline, run, actor_id, window, error)
 
@@ -228,6 +230,7 @@ class Runner:
         basis: str,
         hashes: Mapping[str, str],
         buried: Sequence[Tombstone],
+        outdated: Sequence[Span],
     ) -> None:
         facts: list[Fact] = []
         dropped: Mapping[str, int] = {}
@@ -249,6 +252,7 @@ class Runner:
                 basis=basis,
                 hashes=hashes,
                 buried=buried,
+                outdated=outdated,
             )
             dropped = Counter(grounded.dropped) + Counter(gone)
         await beside(

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import ValidationError
 
-from memory_pipelines.errors import AbortedError, InvalidInputError
-from memory_pipelines.names import MEMORY_STORE, PIPELINE, SESSION_STORE, parse_run
+from memory_pipelines.errors import AbortedError, InvalidInputError, NotFoundError, RunInFlightError
+from memory_pipelines.names import MEMORY_STORE, PIPELINE, SESSION_STORE, parse_run, run_name
 from memory_pipelines.records import ActorResult, Pending, Pipeline, Policy, Run, RunSummary, Trigger
 from memory_pipelines.stores.base import Page, Stores
 
@@ -169,6 +169,48 @@ class PipelineService:
     def pending(self, pipeline: str) -> list[Pending]:
         """Return the actors with something to process."""
         return self._pipelines.pending(self.get(pipeline).id)
+
+    def backfill(self, pipeline: str, *, actors: Sequence[str] | None = None, made_by: str | None = None) -> list[str]:
+        """Have the whole history of actors read again by the next run; what memory holds already is not doubled.
+
+        Args:
+            pipeline: id or full name.
+            actors: which; None for all.
+            made_by: only actors of whom this pipeline keeps facts found by this model, such as `offline`.
+
+        Returns:
+            The actors concerned.
+
+        Raises:
+            RunInFlightError: a run is in flight; its marks must not be taken back under it.
+            NotFoundError: a given actor has no session.
+        """
+        found = self.get(pipeline)
+        for run in self._pipelines.open_runs():
+            if run.pipeline_id == found.id:
+                name = run_name(run.pipeline_id, run.number)
+                raise RunInFlightError(f"{name} is in flight; cancel it or wait until it ends", run=name)
+        concerned = self._pipelines.rewind(found.id, actors=actors, made_by=made_by, now=self._clock())
+        unknown = sorted(set(actors or ()) - set(concerned))
+        if unknown and made_by is None:
+            raise NotFoundError(
+                f"no sessions of {', '.join(map(repr, unknown[:5]))} in {SESSION_STORE.format(found.session_store)};"
+                f" {len(concerned)} other actors will be read again",
+                actors=unknown,
+            )
+        return concerned
+
+    def retry(self, pipeline: str, *, actor_id: str, session_id: str | None = None) -> int:
+        """Have an actor's windows that were set aside read again by the next run; returns how many."""
+        return self._pipelines.decide_windows(
+            self.get(pipeline).id, actor_id, verdict="retry", session_id=session_id, now=self._clock()
+        )
+
+    def skip(self, pipeline: str, *, actor_id: str, session_id: str | None = None) -> int:
+        """Leave an actor's windows that were set aside out for good; returns how many."""
+        return self._pipelines.decide_windows(
+            self.get(pipeline).id, actor_id, verdict="skip", session_id=session_id, now=self._clock()
+        )
 
     def orchestrator_silent(self) -> bool:
         """Say whether no orchestrator has looked for work lately, so that an asked-for run would wait."""

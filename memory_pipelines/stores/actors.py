@@ -15,6 +15,7 @@ from memory_pipelines.records import (
     Item,
     Pipeline,
     SessionNews,
+    Span,
     Tombstone,
     aware,
 )
@@ -140,6 +141,26 @@ class SqlActors:
                 .order_by(col(TombstoneRow.item_hash), col(TombstoneRow.start), col(TombstoneRow.end))
             ).all()
         return [Tombstone(item_hash=row.item_hash, start=row.start, end=row.end) for row in rows]
+
+    def outdated(self, pipeline: Pipeline, actor_id: str) -> list[Span]:
+        """Return where facts were said that are superseded, and nothing that is current."""
+        with self._database.read() as session:
+            rows = session.execute(
+                select(col(FactRow.item_hash), col(FactRow.start), col(FactRow.end), col(FactRow.state))
+                .where(
+                    col(FactRow.store) == pipeline.memory_store,
+                    col(FactRow.actor_id) == actor_id,
+                    col(FactRow.state).in_(["superseded", "merged", "duplicate"]),
+                )
+                .order_by(col(FactRow.id))
+            ).all()
+        spans = [(Span(item_hash=row[0], start=row[1], end=row[2]), row[3]) for row in rows]
+        current = [span for span, state in spans if state != "superseded"]
+        return [
+            span
+            for span, state in spans
+            if state == "superseded" and not any(one.meets(span.item_hash, span.start, span.end) for one in current)
+        ]
 
     def unmerged(self, pipeline: Pipeline, actor_id: str) -> list[Fact]:
         """Return the facts of this pipeline in state `new`, by the time they were said."""

@@ -6,7 +6,7 @@ All raise StoreUnavailableError when the database is away, locked for too long, 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -236,6 +236,27 @@ class Pipelines(Protocol):
     def summary(self, pipeline: str, number: int) -> RunSummary: ...
     def results(self, pipeline: str, number: int) -> list[ActorResult]: ...
     def pending(self, pipeline: str) -> list[Pending]: ...
+    def rewind(
+        self, pipeline: str, *, actors: Sequence[str] | None, made_by: str | None = None, now: datetime
+    ) -> list[str]:
+        """Take the marks of actors back to the beginning; returns the actors concerned.
+
+        `actors` None: all with sessions. `made_by`: only those of whom some facts were found by this model.
+        """
+        ...
+
+    def decide_windows(
+        self,
+        pipeline: str,
+        actor_id: str,
+        *,
+        verdict: Literal["retry", "skip"],
+        session_id: str | None = None,
+        now: datetime,
+    ) -> int:
+        """Have an actor's windows that were set aside read again, or leave them out for good; returns how many."""
+        ...
+
     def seen_orchestrator(self, now: datetime | None = None) -> datetime | None:
         """Record (with `now`) or return when an orchestrator last looked for work."""
         ...

@@ -102,6 +102,17 @@ def seed(session: Session, pipeline: PipelineRow, *, now: datetime) -> None:
     session.execute(upsert(session, PendingRow).from_select(_COLUMNS, rows))
 
 
+def ask_again(session: Session, pipeline_id: str, actor_id: str, *, tokens: int, now: datetime) -> None:
+    """Mark an actor pending for one pipeline, free of what failures put off."""
+    row = locked(session, pipeline_id, actor_id)
+    if row is None:
+        session.add(PendingRow(pipeline_id=pipeline_id, actor_id=actor_id, version=first_version(now), tokens=tokens))
+        return
+    row.version += 1
+    row.tokens = max(row.tokens, tokens)
+    row.failures, row.retry_at = 0, None
+
+
 def clear(session: Session, pipeline_id: str, actor_id: str, *, version: int | None, tokens: int) -> None:
     """Take back what an actor's success has done: the row, or, where more has come since, its share of it."""
     row = locked(session, pipeline_id, actor_id)

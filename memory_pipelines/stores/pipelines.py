@@ -22,7 +22,7 @@ from memory_pipelines.records import (
     StageUsage,
     aware,
 )
-from memory_pipelines.stores import pending
+from memory_pipelines.stores import again, pending
 from memory_pipelines.stores.base import Page
 from memory_pipelines.stores.database import Database
 from memory_pipelines.stores.paging import after, paged
@@ -300,6 +300,22 @@ class SqlPipelines:
                 .order_by(col(PendingRow.tokens).desc(), col(PendingRow.actor_id))
             ).all()
         return [Pending.model_validate(row.model_dump(exclude={"pipeline_id"})) for row in rows]
+
+    def rewind(
+        self, pipeline: str, *, actors: Sequence[str] | None, made_by: str | None = None, now: datetime
+    ) -> list[str]:
+        """Have the whole history of actors read again by the next run; returns the actors concerned."""
+        with self._database.write() as session:
+            row = locked_pipeline(session, pipeline)
+            return again.rewind(session, row, actors=actors, made_by=made_by, now=aware(now))
+
+    def decide_windows(
+        self, pipeline: str, actor_id: str, *, verdict: again.Verdict, session_id: str | None = None, now: datetime
+    ) -> int:
+        """Retry or skip the windows of an actor that were set aside; returns how many."""
+        with self._database.write() as session:
+            row = locked_pipeline(session, pipeline)
+            return again.decide(session, row, actor_id, verdict=verdict, session_id=session_id, now=aware(now))
 
     def seen_orchestrator(self, now: datetime | None = None) -> datetime | None:
         """Record (with `now`) or return when an orchestrator last looked for work."""

@@ -16,6 +16,7 @@ from memory_pipelines.records import (
     Pipeline,
     Run,
     SessionNews,
+    Span,
     StageUsage,
     Tombstone,
     Window,
@@ -76,6 +77,10 @@ class Progress(Protocol):
 
     def tombstones(self, pipeline: Pipeline, actor_id: str) -> list[Tombstone]:
         """Return what was removed by hand: facts from these spans are not distilled again."""
+        ...
+
+    def outdated(self, pipeline: Pipeline, actor_id: str) -> list[Span]:
+        """Return where facts were said that are superseded, and nothing that is current."""
         ...
 
     def discard(self, pipeline: Pipeline, actor_id: str, *, basis: str) -> int:
