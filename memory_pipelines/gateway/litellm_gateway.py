@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from memory_pipelines.errors import GatewayError, GatewayFinalError, GatewayTransientError
+from memory_pipelines.gateway.answer_forms import FORMS, OBJECT, SCHEMA, WORDS, as_object, taken_out
 from memory_pipelines.gateway.base import Finish, Message, ModelInfo, Request, Response, ToolCall, Usage
 from memory_pipelines.gateway.limits import CallLimits, Turnstile, estimate_tokens
 from memory_pipelines.gateway.models import describe_model
@@ -29,10 +30,6 @@ _FINISH: Mapping[str, Finish] = {
     "safety": "refusal",
 }
 _LOADING = threading.Lock()
-
-SCHEMA, OBJECT, WORDS = "json_schema", "json_object", "words"
-FORMS = (SCHEMA, OBJECT, WORDS)
-"""How an answer schema is sent, tried in this order: OpenAI's form, that of llama.cpp's servers, and in the prompt."""
 
 
 def load_litellm() -> Any:
@@ -179,15 +176,16 @@ class LiteLLMGateway:
             "max_retries": 0,
             "drop_params": True,  # some models take no temperature
         }
-        if request.answer_schema is not None and form == SCHEMA:
-            schema = {"name": "answer", "schema": request.answer_schema, "strict": False}
-            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif request.answer_schema is not None:
-            if form == OBJECT:
-                arguments["response_format"] = {"type": "json_object", "schema": request.answer_schema}
-            # Also with the object form: servers that take it may pass over the schema in it.
-            wanted = json.dumps(request.answer_schema, ensure_ascii=False)
-            messages[-1]["content"] += f"\n\nAnswer with JSON alone, of this JSON schema:\n{wanted}"
+        if request.answer_schema is not None:
+            wanted = request.answer_schema if form == WORDS else as_object(request.answer_schema)
+            if form == SCHEMA:
+                schema = {"name": "answer", "schema": wanted, "strict": False}
+                arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+            elif form == OBJECT:
+                arguments["response_format"] = {"type": "json_object", "schema": wanted}
+            if form != SCHEMA:  # in words with the object form too: servers that take it may pass over the schema in it
+                described = json.dumps(wanted, ensure_ascii=False)
+                messages[-1]["content"] += f"\n\nAnswer with JSON alone, of this JSON schema:\n{described}"
         if request.tools:
             arguments["tools"] = list(request.tools)
         if self._api_base:
@@ -235,6 +233,8 @@ def read_answer(answer: Any, request: Request, *, seconds: float) -> Response:
         seconds=max(0.0, seconds),
     )
     text = message.content or ""
+    if request.answer_schema is not None:
+        text = taken_out(text, request.answer_schema)
     return Response(text=text, finish=finish, tool_calls=calls, usage=usage, model=answer.model or request.model)
 
 

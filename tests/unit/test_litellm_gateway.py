@@ -234,6 +234,28 @@ def asked_with_schema(*outcomes: tuple[int, dict[str, Any]]) -> list[dict[str, A
     return asyncio.run(main())
 
 
+LIST = {"type": "array", "items": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ('{"answer": [1, 2]}', "[1, 2]"),
+        ("[1, 2]", "[1, 2]"),
+        ('{"answer": [1, 2', '{"answer": [1, 2'),
+        ('{"other": [1]}', '{"other": [1]}'),
+    ],
+)
+def test_a_list_travels_in_an_object(said: str, text: str) -> None:
+    response, provider = ask((200, answer(said)), answer_schema=LIST)
+
+    sent = provider.asked[0]["response_format"]["json_schema"]["schema"]
+    assert sent["type"] == "object"
+    assert sent["required"] == ["answer"]
+    assert sent["properties"]["answer"] == LIST
+    assert response.text == text
+
+
 NO_SCHEMA = error("response_format of type json_schema is not supported")
 NO_FORMAT = error("response_format is not supported")
 
