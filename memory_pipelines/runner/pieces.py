@@ -4,10 +4,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from memory_pipelines.guards.grounding import Grounding
-from memory_pipelines.records import Change, Entry, Fact, Item, Pipeline, SessionNews, Source, Span, Tombstone, Window
+from memory_pipelines.records import Change, Entry, Fact, Item, SessionNews, Source, Span, Tombstone, Window
 from memory_pipelines.redaction import redact, redact_json, redact_many
+from memory_pipelines.runner.work import ActorWork
 
 
 def basis_of(model: str, instructions: str, prompt_version: str) -> str:
@@ -65,38 +67,46 @@ def restore_lines(changes: Iterable[Change], originals: Iterable[Entry]) -> list
     }
     if not back:
         return list(changes)
+    bare = {_unmarked(seen): _unmarked(original) for seen, original in back.items()}
     return [
-        change.model_copy(update={"content": "\n".join(back.get(line, line) for line in change.content.split("\n"))})
+        change.model_copy(
+            update={
+                "content": "\n".join(back.get(line, line) for line in change.content.split("\n")),
+                "ties": tuple(
+                    tie.model_copy(update={"line": back.get(tie.line) or bare.get(_unmarked(tie.line), tie.line)})
+                    for tie in change.ties
+                ),
+            }
+        )
         for change in changes
     ]
 
 
+def _unmarked(line: str) -> str:
+    """Return a line without its list mark, as ties may name it."""
+    return line.strip().removeprefix("- ").strip()
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of an actor before a window is read."""
+
+    basis: str  # hash of model, instructions and prompt version
+    hashes: Mapping[str, str]  # item id to the hash of its data
+    buried: Sequence[Tombstone]  # what was removed by hand
+    outdated: Sequence[Span]  # what was said and superseded; found again it is history, not news
+
+
 def facts_of(
-    found: Iterable[Grounding],
-    window: Window,
-    *,
-    pipeline: Pipeline,
-    run: int,
-    actor_id: str,
-    model: str,
-    basis: str,
-    hashes: Mapping[str, str],
-    buried: Sequence[Tombstone],
-    outdated: Sequence[Span],
+    found: Iterable[Grounding], window: Window, *, work: ActorWork, known: Known
 ) -> tuple[list[Fact], Counter[str]]:
     """Make facts of what was found with its evidence.
 
     Args:
         found: candidates with the turn and the verbatim quote that support them.
         window: where they were found.
-        pipeline: whose facts they are.
-        run: number of the run.
-        actor_id: about whom.
-        model: that found them.
-        basis: hash of model, instructions and prompt.
-        hashes: item id to the hash of its data.
-        buried: what was removed by hand before.
-        outdated: what was said and superseded before; found again it is history, not news.
+        work: whose facts they are, in which run, found by which model.
+        known: what is known before.
 
     Returns:
         The facts, and how many were left out because a person or agent had removed them.
@@ -105,22 +115,22 @@ def facts_of(
     dropped: Counter[str] = Counter()
     for number, grounding in enumerate(found):
         candidate, turn, quote = grounding.candidate, grounding.turn, grounding.quote
-        item_hash, start = hashes[turn.item_id], turn.text.index(quote)
+        item_hash, start = known.hashes[turn.item_id], turn.text.index(quote)
         end = start + len(quote)
-        if any(grave.meets(item_hash, start, end) for grave in buried):
+        if any(grave.meets(item_hash, start, end) for grave in known.buried):
             dropped["removed"] += 1
             continue
-        name = json.dumps([pipeline.id, window.id, basis, number, candidate.text])
+        name = json.dumps([work.pipeline.id, window.id, known.basis, number, candidate.text])
         facts.append(
             Fact(
                 id=hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32],
-                actor_id=actor_id,
+                actor_id=work.actor_id,
                 text=candidate.text,
                 kind=candidate.kind,
                 quote=quote,
                 topic=candidate.topic,
                 source=Source(
-                    session_store=pipeline.session_store,
+                    session_store=work.pipeline.session_store,
                     session_id=turn.session_id,
                     item_id=turn.item_id,
                     position=turn.position,
@@ -129,12 +139,12 @@ def facts_of(
                     end=end,
                 ),
                 observed_at=turn.said_at,
-                pipeline_id=pipeline.id,
-                run=run,
+                pipeline_id=work.pipeline.id,
+                run=work.run.number,
                 window_id=window.id,
-                model=model,
-                basis=basis,
-                state="superseded" if any(span.meets(item_hash, start, end) for span in outdated) else "new",
+                model=work.model,
+                basis=known.basis,
+                state="superseded" if any(span.meets(item_hash, start, end) for span in known.outdated) else "new",
             )
         )
     return facts, dropped
