@@ -16,7 +16,7 @@ from memory_pipelines.orchestration.keys import (
     add_partitions,
     run_tags,
 )
-from memory_pipelines.records import ActorResult, Batch, Pipeline, Run
+from memory_pipelines.records import STAGES, ActorResult, Batch, Pipeline, Run
 
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
@@ -77,7 +77,8 @@ def take(context: dg.OpExecutionContext, config: BatchConfig) -> Assignment:
         run = pipelines.get_run(pipeline.id, number)
         batch = crew.app.stores.progress.batch(pipeline.id, number, batch_number)
         again = dagster_run.parent_run_id is not None and dagster_run.tags.get(ADOPTED_TAG) != context.run_id
-        if not again and run.state != "RUNNING":
+        begins = context.op.name == STAGES[0] and context.retry_number == 0
+        if not again and run.state != "RUNNING" and (begins or not _worked_on(crew, run, batch)):
             reason = f": {run.error}" if run.error else ""
             raise dg.Failure(
                 f"{run_name(pipeline.id, number)} is {run.state}{reason}; nothing was done", allow_retries=False
@@ -90,6 +91,17 @@ def take(context: dg.OpExecutionContext, config: BatchConfig) -> Assignment:
     else:
         actors = [one.actor_id for one in pipelines.pending(pipeline.id)]
     return _adopt(context, crew, pipeline, dagster_run, actors)
+
+
+def _worked_on(crew: Crew, run: Run, batch: Batch) -> bool:
+    """Tell whether actors of the batch came to an end by themselves.
+
+    Whoever looks at a run closes it once all its actors have ended; the Dagster run that worked on them has then still
+    to report what became of them.
+    """
+    mine = set(batch.actors)
+    results = crew.app.stores.pipelines.results(run.pipeline_id, run.number)
+    return any(one.actor_id in mine and one.state in {"succeeded", "failed"} for one in results)
 
 
 def _unfinished(crew: Crew, run: Run, batch: Batch) -> list[str]:

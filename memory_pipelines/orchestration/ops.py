@@ -3,7 +3,7 @@
 import contextlib
 import traceback
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import dagster as dg
@@ -48,19 +48,22 @@ class StageWork:
     crew: Crew
     assignment: Assignment
     stage: Stage
+    left: set[str] = field(default_factory=set[str])  # actors this op works on
 
     def beat(self) -> None:
         """Renew the lease.
 
         Raises:
-            CancelledRunError: our run was asked to cancel, or was closed while this process slept.
+            CancelledRunError: our run was asked to cancel, or was closed while actors are still worked on.
         """
         given, app = self.assignment, self.crew.app
-        lives = app.stores.progress.beat(given.holder, now=app.clock(), lease_seconds=self.crew.pace.lease_seconds)
+        if app.stores.progress.beat(given.holder, now=app.clock(), lease_seconds=self.crew.pace.lease_seconds):
+            return
         run = app.stores.pipelines.get_run(given.pipeline.id, given.run.number)
-        if not lives or run.cancel_requested or run.state != "RUNNING":
-            asked = "was cancelled" if run.cancel_requested or run.state == "RUNNING" else f"is {run.state} already"
-            raise CancelledRunError(f"{run_name(run.pipeline_id, run.number)} {asked}")
+        if run.state != "RUNNING" and not run.cancel_requested and not self.left:
+            return  # closed by somebody who saw that all its actors have ended
+        asked = "was cancelled" if run.cancel_requested else "was taken away from this process, which was silent"
+        raise CancelledRunError(f"{run_name(run.pipeline_id, run.number)} {asked}")
 
     def run(self) -> None:
         """Do the stage for every actor of the batch that has still to do it.
@@ -84,6 +87,8 @@ class StageWork:
 
     def _claim(self) -> list[str]:
         given, app = self.assignment, self.crew.app
+        if app.stores.pipelines.get_run(given.pipeline.id, given.run.number).state != "RUNNING":
+            return []  # all actors have ended, and somebody saw it before us
         held = app.stores.progress.claim(
             given.batch, holder=given.holder, now=app.clock(), lease_seconds=self.crew.pace.lease_seconds
         )
@@ -116,6 +121,7 @@ class StageWork:
 
     def _work(self, todo: list[str]) -> list[str]:
         given, runner = self.assignment, self.crew.app.runner
+        self.left = set(todo)
         steps = each_actor(
             self.crew.loop,
             todo,
@@ -132,7 +138,9 @@ class StageWork:
         actor_id = step.actor_id
         if step.started:
             self._tell(actor_id, "started")
-        elif step.error is not None:
+            return False
+        self.left.discard(actor_id)
+        if step.error is not None:
             error = self._ours(step.error)
             self.context.log.warning(f"{self.stage}: {actor_id} failed: {type(error).__name__} ({error.status})")
             if error.retryable and self.context.retry_number < MAX_RETRIES:

@@ -120,20 +120,14 @@ class Watch:
             ]
         if requests:
             notes.append(f"launched {len(requests)} batches of {name}")
-        elif self._is_over(instance, run, records):
-            closed = close_run(self.stores, run, now=now)
-            if closed is not None:
-                notes.append(f"{name} {closed.state}: {closed.error or _nothing_or_all(records)}")
+        elif not any(_goes_on(instance, record.dagster_run) for record in records.values()):
+            closed = close_run(self.stores, run, now=now) if records or run.launch else None
+            if closed is None:  # begun elsewhere, or nowhere any more
+                self.stores.pipelines.close_over(pipeline.id, now=now)
+                closed = self.stores.pipelines.get_run(pipeline.id, run.number)
+            if closed.state != "RUNNING":
+                notes.append(f"{name} {closed.state}: {closed.error or 'no actor failed'}")
         return requests, notes
-
-    def _is_over(self, instance: dg.DagsterInstance, run: Run, records: dict[int, dg.RunRecord]) -> bool:
-        if not records:
-            # Nobody launches what it does not launch: such a run is its caller's to close, unless it has no actors.
-            return run.launch
-        return all(
-            record.dagster_run.is_finished and not backfill_goes_on(instance, record.dagster_run)
-            for record in records.values()
-        )
 
     def _look_after(
         self,
@@ -189,8 +183,9 @@ def _newest_by_batch(instance: dg.DagsterInstance, run: Run) -> dict[int, dg.Run
     return newest
 
 
-def _nothing_or_all(records: dict[int, dg.RunRecord]) -> str:
-    return "every actor succeeded" if records else "nothing new"
+def _goes_on(instance: dg.DagsterInstance, dagster_run: dg.DagsterRun) -> bool:
+    reloaded = instance.get_run_by_id(dagster_run.run_id) or dagster_run
+    return not reloaded.is_finished or backfill_goes_on(instance, reloaded)
 
 
 def asked_runs(watch: Callable[[], Watch]) -> dg.SensorDefinition:

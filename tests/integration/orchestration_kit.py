@@ -96,7 +96,7 @@ class House:
         found = self.instance.get_status_by_partition(
             memory_key(PIPELINE), list(actors), dg.DynamicPartitionsDefinition(name=name)
         )
-        assert found is not None
+        found = found or dict.fromkeys(actors)  # nothing has happened to the asset yet
         return {actors[key]: status and status.value for key, status in found.items()}
 
     def actors(self) -> list[str]:
