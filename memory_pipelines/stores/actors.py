@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 from sqlmodel import col
 
@@ -27,6 +27,7 @@ from memory_pipelines.stores.results import locked_result, result_record, usage_
 from memory_pipelines.stores.runs import find_run
 from memory_pipelines.stores.sessions import item_record, session_record
 from memory_pipelines.stores.tables import (
+    CallRow,
     EntryRow,
     FactRow,
     ItemRow,
@@ -214,6 +215,10 @@ class SqlActors:
             row.error_status, row.retryable = error_status, retryable
             if state == "succeeded" and first:
                 pending.clear(session, pipeline.id, actor_id, version=row.seen_version, tokens=row.seen_tokens)
+                # Calls of pieces that were committed a moment before a crash.
+                session.execute(
+                    delete(CallRow).where(col(CallRow.pipeline_id) == pipeline.id, col(CallRow.actor_id) == actor_id)
+                )
             elif state == "failed" and not row.counted:
                 row.counted = True
                 pending.count_failure(session, pipeline.id, actor_id, now=now)

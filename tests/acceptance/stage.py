@@ -17,7 +17,7 @@ from memory_pipelines.orchestration.keys import memory_key, partition_key, parti
 from memory_pipelines.records import NewItem, RunSummary
 from memory_pipelines.settings import read_settings
 from memory_pipelines.testing import Answer, ScriptedGateway
-from memory_pipelines.wiring import App, open_app
+from memory_pipelines.wiring import App, open_app, utc_now
 
 PIPELINE, SESSIONS, MEMORY = "support", "support-sessions", "support-memory"
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -76,17 +76,18 @@ def play(
     folder: Path,
     answers: Callable[[Request], Answer] = honest,
     *,
-    kernel: str = "inprocess",
-    trajectories: bool = False,
+    clock: Callable[[], datetime] = utc_now,
+    **policy: object,
 ) -> Iterator[Play]:
     """Open an app with one pipeline whose model is `scripted`."""
     gateway = ScriptedGateway(answers)
-    settings = read_settings(home=folder / "home", model="scripted", kernel=kernel, trajectories=trajectories)
-    app = open_app(settings, gateway=gateway)
+    settings = read_settings(home=folder / "home", model="scripted", kernel="inprocess", trajectories=False)
+    app = open_app(settings, gateway=gateway, clock=clock)
     try:
-        app.sessions.create_store(SESSIONS)
-        app.memory.create_store(MEMORY)
-        app.pipelines.create(session_store=SESSIONS, memory_store=MEMORY, pipeline=PIPELINE)
+        if not app.pipelines.list():
+            app.sessions.create_store(SESSIONS)
+            app.memory.create_store(MEMORY)
+            app.pipelines.create(session_store=SESSIONS, memory_store=MEMORY, pipeline=PIPELINE, **policy)
         with dg.DagsterInstance.ephemeral() as instance:
             yield Play(app, instance, gateway)
     finally:
