@@ -1,0 +1,156 @@
+"""The command line: help, machine output, exit codes, and one clear line for every mistake."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from memory_pipelines.cli.main import app, main
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Done]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Run a command in this process, as the console script does."""
+
+    def run(*words: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["memory-pipelines", *words])
+        capsys.readouterr()
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as end:
+            code = end.code or 0
+        shown = capsys.readouterr()
+        return Done(int(code), shown.out, shown.err)
+
+    return run
+
+
+@pytest.fixture
+def ready(cli: Cli) -> Cli:
+    """A session store with one actor, a memory store, and a pipeline on them."""
+    line = {"actor_id": "ana", "session_id": "s1", "items": [{"role": "user", "content": "I prefer tea.", "at": AT}]}
+    Path("history.jsonl").write_text(json.dumps(line) + "\n")
+    assert cli("import", "native", "history.jsonl", "--store", "support").code == 0
+    assert cli("memory-store", "create", "support-memory").code == 0
+    made = cli("pipeline", "create", "--session-store", "support", "--memory-store", "support-memory", "--id", "sup")
+    assert made.code == 0
+    assert "offline (rules, not an LLM)" in made.out
+    return cli
+
+
+AT = "2026-03-01T10:00:00Z"
+
+
+def commands(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    if not hasattr(node, "commands"):
+        return [(path, node)]
+    return [found for name, inner in node.commands.items() for found in commands(inner, (*path, name))]
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    commands(get_command(app)),
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_every_command_has_help_with_an_example(path: tuple[str, ...], command: Any) -> None:
+    assert command.help
+    assert f"memory-pipelines {' '.join(path)}" in command.epilog
+
+
+def test_lists_are_tables_for_people_and_json_for_machines(ready: Cli) -> None:
+    assert json.loads(ready("pipeline", "list", "--json").out)[0]["id"] == "sup"
+    assert json.loads(ready("session-store", "get", "support", "--json").out)["counts"] == {
+        "actors": 1,
+        "sessions": 1,
+        "items": 1,
+    }
+    assert "sup" in ready("pipeline", "list").out
+    assert json.loads(ready("pipeline", "get", "sup", "--json").out)["pending_actors"] == 1
+
+
+def test_importing_twice_adds_nothing_and_a_dry_run_stores_nothing(ready: Cli) -> None:
+    again = json.loads(ready("import", "native", "history.jsonl", "--store", "support", "--json").out)
+    assert again == {"sessions": 1, "actors": 1, "items": 1, "new_items": 0}
+
+    dry = ready("import", "native", "history.jsonl", "--store", "other-store", "--dry-run")
+    assert dry.code == 0
+    assert "1 sessions of 1 actors with 1 items" in dry.out
+    assert "other-store" not in ready("session-store", "list").out
+
+
+def test_a_run_in_flight_refuses_a_second_and_names_the_first(ready: Cli) -> None:
+    first = ready("pipeline", "run", "sup")
+    assert first.code == 0
+    assert "no orchestrator has looked for work" in first.err
+
+    second = ready("pipeline", "run", "sup")
+    assert second.code == 1
+    assert "memory-pipelines/sup/runs/1" in second.err
+
+    assert ready("pipeline", "cancel", "1", "--pipeline", "sup").code == 0
+    assert json.loads(ready("pipeline", "runs", "sup", "--json").out)[0]["state"] == "CANCELLED"
+    assert ready("pipeline", "cancel", "1", "--pipeline", "sup").code == 1
+
+
+def test_pause_and_resume_go_back_to_the_trigger(ready: Cli) -> None:
+    assert ready("pipeline", "update", "sup", "--trigger", "continuous").code == 0
+    assert ready("pipeline", "pause", "sup").code == 0
+    assert ready("pipeline", "pause", "sup").code == 1
+    assert "CONTINUOUS" in ready("pipeline", "resume", "sup").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("session-store", "create", "A"), 2, "3 to 55"),
+        (("session-store", "get", "nowhere"), 1, "nowhere"),
+        (("import", "nope", "x.jsonl", "--store", "abc"), 2, "native"),
+        (("import", "native", "missing.jsonl", "--store", "abc"), 2, "missing.jsonl"),
+        (("pipeline", "get", "nothing"), 1, "nothing"),
+        (("pipeline", "create", "--session-store", "abc", "--memory-store", "def"), 1, "session-stores/abc"),
+        (("pipeline", "create", "--session-store", "abc", "--memory-store", "def", "--trigger", "x"), 2, "continuous"),
+        (("pipeline", "run", "nothing", "--wait", "--here"), 2, "--here"),
+        (("memory", "get", "nothing", "/a.md", "--actor", "x"), 1, "nothing"),
+        (("pipeline", "cancel", "one"), 2, "runs/<number>"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(cli: Cli, words: tuple[str, ...], code: int, says: str) -> None:
+    done = cli(*words)
+
+    assert done.code == code
+    assert says in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert "Traceback" not in done.err
+
+
+def test_a_broken_line_is_named_and_what_came_before_is_kept(ready: Cli) -> None:
+    good = {"actor_id": "ben", "session_id": "s2", "items": [{"role": "user", "content": "hi", "at": AT}]}
+    Path("broken.jsonl").write_text(json.dumps(good) + "\n{not json\n")
+
+    done = ready("import", "native", "broken.jsonl", "--store", "support")
+
+    assert done.code == 2
+    assert "broken.jsonl:2" in done.err
+    assert json.loads(ready("session-store", "get", "support", "--json").out)["counts"]["items"] in {1, 2}
+
+
+def test_an_error_for_machines_is_json(cli: Cli) -> None:
+    done = cli("pipeline", "get", "nothing", "--json")
+
+    assert json.loads(done.err)["error"]["code"] == "NOT_FOUND"
