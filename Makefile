@@ -16,7 +16,7 @@ test: $(SET_UP)                ## the suite, under ten minutes on two cores
 	$(BIN)/python -m pytest
 
 soak: $(SET_UP)                ## what takes longer, by hand
-	$(BIN)/python -m pytest -m soak -n 0 tests/soak
+	$(BIN)/python -m pytest -m soak tests/soak --dist load
 
 check: $(SET_UP)               ## lint, format and types
 	$(BIN)/ruff check .
