@@ -30,6 +30,8 @@ TICK_SECONDS = 5
 LAUNCHES = 50
 """Dagster runs requested in one tick: each costs the daemon half a second."""
 
+WAITING = {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED}
+
 
 @dataclass
 class Watch:
@@ -140,7 +142,7 @@ class Watch:
     ) -> list[str]:
         """End what a Dagster run left behind that ended, died, or need not begin any more."""
         dagster_run, notes = record.dagster_run, list[str]()
-        if dagster_run.status == dg.DagsterRunStatus.QUEUED and run.cancel_requested:
+        if dagster_run.status in WAITING and run.cancel_requested:
             instance.report_run_canceled(dagster_run, "cancelled before it began")
         elif dagster_run.status == dg.DagsterRunStatus.STARTED and self._is_dead(dagster_run, now):
             # Dagster's default launcher has no health check; such a run would stay STARTED and keep its place.
