@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import Any
 
-_MARKER = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_MARKER = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 
 
 def item_hash(data: Any) -> str:

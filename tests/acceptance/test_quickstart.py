@@ -2,15 +2,19 @@
 
 import json
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memory_pipelines import connect
 from memory_pipelines.samples import expected
 
 COMMAND = [str(Path(sys.executable).with_name("memory-pipelines"))]
@@ -22,6 +26,7 @@ class Tried:
 
     folder: Path
     output: str
+    seconds: float
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return run(self.folder, *words)
@@ -47,9 +52,10 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def tried(tmp_path_factory: pytest.TempPathFactory) -> Tried:
     folder = tmp_path_factory.mktemp("quickstart")
     (folder / "home").mkdir()
+    began = time.monotonic()
     done = run(folder, "quickstart")
     assert done.returncode == 0, done.stderr + done.stdout
-    return Tried(folder, done.stdout + done.stderr)
+    return Tried(folder, done.stdout + done.stderr, time.monotonic() - began)
 
 
 EXPECTED: dict[str, dict[str, Any]] = json.loads(expected().read_text(encoding="utf-8"))
@@ -61,6 +67,7 @@ def test_it_shows_what_it_did(tried: Tried) -> None:
     for actor in EXPECTED:
         if EXPECTED[actor]["keep"]:
             assert actor in tried.output
+    assert tried.seconds < 60
 
 
 def test_it_says_that_the_model_is_not_one(tried: Tried) -> None:
@@ -119,6 +126,24 @@ def test_secrets_are_nowhere_but_in_the_conversation(tried: Tried) -> None:
     written = dump.encode() + tried.output.encode() + b"".join(path.read_bytes() for path in files)
 
     assert [secret for secret in secrets if secret.encode() in written] == []
+    assert [secret for secret in secrets if json.dumps(secret)[1:-1].encode() in written] == []
+
+
+def test_secrets_are_on_no_page_of_the_database_but_those_of_the_items(tried: Tried, tmp_path: Path) -> None:
+    secrets = [secret.encode() for wanted in EXPECTED.values() for secret in wanted["secrets"]]
+    copy = tmp_path / "copy.db"
+    with (
+        closing(sqlite3.connect(tried.folder / ".memory-pipelines" / "memory.db")) as kept,
+        closing(sqlite3.connect(copy)) as target,
+    ):
+        kept.backup(target)
+    assert all(secret in copy.read_bytes() for secret in secrets)
+
+    with closing(sqlite3.connect(copy)) as opened:
+        opened.execute("DROP TABLE items")
+        opened.execute("VACUUM")
+
+    assert [secret for secret in secrets if secret in copy.read_bytes()] == []
 
 
 def test_twenty_ways_to_say_it_and_one_correction_are_one_line(tried: Tried) -> None:
@@ -145,10 +170,11 @@ def test_every_line_is_traced_to_a_sentence_of_its_actor(tried: Tried) -> None:
         assert quote in content
         assert owner[session] == actor
 
-    untied = tried.rows(
-        "SELECT entries.path FROM entries WHERE NOT EXISTS (SELECT 1 FROM ties WHERE ties.entry_id = entries.id)"
-    )
-    assert untied == []
+    app = connect(f"sqlite:///{tried.folder / '.memory-pipelines' / 'memory.db'}")
+    for actor in EXPECTED:
+        traced = {line for line, fact in app.memory.sources("sample-memory", actor_id=actor) if fact.actor_id == actor}
+        assert set(tried.lines(actor)) == traced
+    app.close()
 
 
 def test_again_there_is_nothing_new_and_nothing_changes(tried: Tried) -> None:
@@ -171,3 +197,13 @@ def test_the_memory_can_be_read_in_every_way(tried: Tried) -> None:
     assert "From now on, use imperial units" in got.stdout
     assert "2026-09-08" in got.stdout
     assert 0 < len(rendered.stdout) <= 60 * 4
+
+
+def test_what_it_says_to_type_next_works(tried: Tried) -> None:
+    shown = [line.strip() for line in tried.output.splitlines() if line.startswith("  memory-pipelines memory ")]
+
+    assert {line.split()[2] for line in shown} == {"search", "get", "render"}
+    for line in shown:
+        done = tried.run(*shlex.split(line)[1:])
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "imperial units" in done.stdout, line
