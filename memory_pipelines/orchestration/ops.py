@@ -188,6 +188,10 @@ class StageWork:
             self._tell(actor_id, "cancelled")
         app.stores.progress.release(given.holder)
         close_run(app.stores, given.run, now=now, reason=None if cancelled else reason)
+        instance = self.context.instance
+        seen = instance.get_run_by_id(self.context.run_id)
+        if cancelled and seen is not None and seen.status == dg.DagsterRunStatus.STARTED:
+            instance.report_run_canceling(seen)  # so that Dagster ends its run as CANCELED and not as a failure
         raise dg.Failure(redact(reason), allow_retries=False) from None
 
     def close_batch(self) -> None:

@@ -19,7 +19,6 @@ from memory_pipelines.orchestration.keys import (
     PIPELINE_TAG,
     RUN_TAG,
     add_partitions,
-    partitions_name,
     run_config,
     run_tags,
 )
@@ -30,6 +29,7 @@ TICK_SECONDS = 5
 LAUNCHES = 50
 """Dagster runs requested in one tick: each costs the daemon half a second."""
 
+SHOW_AFTER = timedelta(minutes=1)
 WAITING = {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED}
 
 
@@ -41,6 +41,7 @@ class Watch:
     clock: Callable[[], datetime]
     default_model: str
     lease_seconds: float
+    shown: dict[str, datetime] = field(default_factory=dict[str, datetime])  # pipeline: when its actors were shown last
     silent: dict[str, datetime] = field(default_factory=dict[str, datetime])  # Dagster run without a lease: since when
 
     def tick(self, instance: dg.DagsterInstance) -> tuple[list[dg.RunRequest], list[str]]:
@@ -55,7 +56,7 @@ class Watch:
         notes: list[str] = []
         for pipeline in pipelines.values():
             if pipeline.delete_time is None:
-                self._show_actors(instance, pipeline)
+                self._show_actors(instance, pipeline, now)
                 notes += self._ask_when_quiet(pipeline, now)
         requests: list[dg.RunRequest] = []
         for run in self.stores.pipelines.open_runs():
@@ -65,9 +66,10 @@ class Watch:
                 notes += said
         return requests[:LAUNCHES], notes
 
-    def _show_actors(self, instance: dg.DagsterInstance, pipeline: Pipeline) -> None:
-        """Let people choose actors of a pipeline that has not run yet."""
-        if not instance.get_dynamic_partitions(partitions_name(pipeline.id)):
+    def _show_actors(self, instance: dg.DagsterInstance, pipeline: Pipeline, now: datetime) -> None:
+        """Let people choose actors that no run has processed yet; once a minute, since it reads all that is pending."""
+        if now - self.shown.get(pipeline.id, now - SHOW_AFTER) >= SHOW_AFTER:
+            self.shown[pipeline.id] = now
             actors = [one.actor_id for one in self.stores.pipelines.pending(pipeline.id)]
             if actors:
                 add_partitions(instance, pipeline.id, actors)

@@ -134,6 +134,7 @@ def test_a_cancelled_run_stops_its_calls_and_resumes(three: House) -> None:
     run_here(three.app, asked, instance=three.instance, pace=QUICK, on_event=cancel)
     assert three.run_row().state == "CANCELLED"
     assert three.runner.cancelled == ["actor-1"]
+    assert [one.status for one in three.instance.get_runs()] == [dg.DagsterRunStatus.CANCELED]
     assert "FAILED" not in three.colours().values()
 
     three.runner.hang = set()
@@ -153,7 +154,7 @@ def test_an_interrupt_stops_the_calls_closes_the_run_and_is_passed_on(three: Hou
         run_here(three.app, asked, instance=three.instance, pace=QUICK, on_event=interrupt)
     assert three.runner.cancelled == ["actor-1"]
     assert three.run_row().state == "CANCELLED"
-    assert [one.is_finished for one in three.instance.get_runs()] == [True]
+    assert [one.status for one in three.instance.get_runs()] == [dg.DagsterRunStatus.CANCELED]
 
     three.runner.hang = set()
     assert here(three).state == "SUCCEEDED"

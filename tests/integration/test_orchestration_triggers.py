@@ -36,6 +36,17 @@ def test_nothing_asked_for_nothing_launched(three: House) -> None:
     assert three.app.stores.pipelines.seen_orchestrator() == NOW
 
 
+def test_actors_can_be_chosen_before_any_run(three: House) -> None:
+    seen = watch(three)
+    seen.tick(three.instance)
+    three.say("actor-new")
+    three.clock[0] = NOW + timedelta(minutes=1)
+    seen.tick(three.instance)
+
+    known = set(three.instance.get_dynamic_partitions(f"{PIPELINE}_actors"))
+    assert known == {"actor-0", "actor-1", "actor-2", "actor-new"}
+
+
 def test_what_was_asked_for_is_launched_once_a_batch(three: House) -> None:
     three.ask()
     (request,), _ = watch(three).tick(three.instance)

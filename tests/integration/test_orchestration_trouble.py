@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 from orchestration_kit import PIPELINE, QUICK, House, house
 
 from memory_pipelines.errors import RefusedError, StoreUnavailableError
@@ -173,7 +174,10 @@ def test_while_the_database_is_away_the_assets_known_last_stay(
     assert "does not answer" in caplog.text
 
 
-def test_the_settings_of_dagster_at_the_top_level_are_those_of_the_package() -> None:
+def test_the_settings_of_dagster_at_the_top_level_are_those_of_the_package_and_a_folder() -> None:
     top = Path(__file__).parents[2]
-    packaged = top / "memory_pipelines" / "orchestration" / "dagster.yaml"
-    assert (top / "dagster.yaml").read_text(encoding="utf-8") == packaged.read_text(encoding="utf-8")
+    packaged = yaml.safe_load((top / "memory_pipelines" / "orchestration" / "dagster.yaml").read_text(encoding="utf-8"))
+    found = yaml.safe_load((top / "dagster.yaml").read_text(encoding="utf-8"))
+    # Without DAGSTER_HOME `dagster dev` shows the runs that the commands made.
+    assert found.pop("storage") == {"sqlite": {"base_dir": ".memory-pipelines/dagster"}}
+    assert found == packaged
