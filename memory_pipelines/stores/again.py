@@ -1,4 +1,4 @@
-"""Taking marks back, so that history is read again: backfills, and windows that were set aside."""
+"""Taking marks back, so that history is read again: backfills, windows that were set aside, sessions made anew."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -102,6 +102,23 @@ def decide(
     if chosen:
         pending.ask_again(session, pipeline.id, actor_id, tokens=0, now=now)
     return len(chosen)
+
+
+def forget(session: Session, readers: Sequence[str], actor_id: str, session_id: str) -> None:
+    """Forget how far pipelines have read a session: one made later under its id is news from its first item.
+
+    Args:
+        session: a writing transaction.
+        readers: ids of the pipelines.
+        actor_id: whose session.
+        session_id: which.
+    """
+    session.execute(delete(MarkRow).where(col(MarkRow.pipeline_id).in_(readers), col(MarkRow.session_id) == session_id))
+    # A window is known by its positions alone, and those start again: a window that is done would not be read.
+    every = select(WindowRow).where(col(WindowRow.pipeline_id).in_(readers), col(WindowRow.actor_id) == actor_id)
+    for row in session.scalars(every).all():
+        if session_id in _sessions(row):
+            session.delete(row)
 
 
 def _sessions(row: WindowRow) -> set[str]:

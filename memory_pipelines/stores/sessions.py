@@ -10,7 +10,7 @@ from sqlmodel import col
 from memory_pipelines.errors import AbortedError, AlreadyExistsError, InvalidInputError, NotFoundError
 from memory_pipelines.names import PIPELINE, SESSION_STORE, session_name
 from memory_pipelines.records import ImportedSession, Item, NewItem, Session, SessionStore, aware
-from memory_pipelines.stores import incoming, pending
+from memory_pipelines.stores import again, incoming, pending
 from memory_pipelines.stores.base import Page
 from memory_pipelines.stores.database import Database, insert_new
 from memory_pipelines.stores.hashes import item_hash
@@ -18,7 +18,6 @@ from memory_pipelines.stores.paging import after, paged
 from memory_pipelines.stores.positions import arrange, reconcile
 from memory_pipelines.stores.tables import (
     ItemRow,
-    MarkRow,
     PipelineRow,
     PoppedRow,
     SessionRow,
@@ -170,9 +169,7 @@ class SqlSessionStores:
         with self._database.write() as transaction:
             row = _session(transaction, store, session_id)
             readers = select(col(PipelineRow.id)).where(col(PipelineRow.session_store) == row.store)
-            transaction.execute(
-                delete(MarkRow).where(col(MarkRow.session_id) == row.id, col(MarkRow.pipeline_id).in_(readers))
-            )
+            again.forget(transaction, transaction.scalars(readers).all(), row.actor_id, row.id)
             transaction.delete(row)
 
     def counts(self, store: str) -> dict[str, int]:
