@@ -1,10 +1,12 @@
-"""What people and agents do with memory themselves survives the pipeline, and what they remove stays removed."""
+"""What a person removes from memory stays removed, whoever reads the same conversation again."""
 
+import json
 from pathlib import Path
 
-from stage import MEMORY, PIPELINE, SESSIONS, Play, honest, play, shown
+from stage import MEMORY, PIPELINE, SESSIONS, Play, play
 
-from memory_pipelines.gateway.base import Request
+from memory_pipelines.importers.base import ImportOptions
+from memory_pipelines.registry import IMPORTERS
 
 COFFEE, TEA = "I like coffee with oat milk.", "I prefer green tea in the evening."
 
@@ -56,37 +58,51 @@ def test_a_removed_entry_stays_removed_for_a_new_pipeline_and_a_new_import(tmp_p
         assert "Oslo" in "".join(stage.memory("ben").values())
 
 
-def test_actors_without_sessions_and_entries_of_a_session_are_untouched(tmp_path: Path) -> None:
+def test_a_removed_line_stays_removed_when_its_file_is_imported_again(tmp_path: Path) -> None:
+    history = tmp_path / "history.jsonl"
+    said = [{"role": "user", "content": text, "at": "2026-03-01T12:00:00Z"} for text in (COFFEE, TEA)]
+    history.write_text(json.dumps({"actor_id": "ana", "session_id": "s1", "items": said}) + "\n", encoding="utf-8")
+
+    def bring_in() -> int:
+        sessions = IMPORTERS.load("native")().sessions(history, ImportOptions())
+        return stage.app.sessions.add_imported(SESSIONS, sessions).new_items
+
     with play(tmp_path) as stage:
-        memories, now = stage.app.stores.memories, stage.app.clock()
-        crowded = "- " + "x" * 9000 + "\n- twice\n- twice\n"
-        alone = memories.create_entry(MEMORY, actor_id="zoe", path="/notes.md", content=crowded, author="zoe", now=now)
-        bound = memories.create_entry(
-            MEMORY, actor_id="ana", path="/draft.md", content=crowded, session_id="s1", author="ana", now=now
-        )
+        assert bring_in() == 2
+        assert stage.run().run.state == "SUCCEEDED"
+        assert COFFEE in everything(stage)
+        remove_coffee(stage)
+        stage.app.sessions.delete(SESSIONS, "s1")
+        assert bring_in() == 2
+
+        again = stage.run()
+
+        assert (again.run.state, again.sessions) == ("SUCCEEDED", 1)
+        assert again.dropped["removed"] == 1
+        assert COFFEE not in everything(stage)
+        assert everything(stage).count(TEA) == 1
+
+
+def test_a_line_with_its_date_written_out_stays_removed_too(tmp_path: Path) -> None:
+    moved = "I moved to Porto yesterday, it is warm."
+    with play(tmp_path) as stage:
+        stage.say("ana", "s1", moved, TEA)
+        stage.run()
+        ((path, content),) = stage.memory("ana").items()
+        (line,) = [line for line in content.splitlines() if "Porto" in line]
+        assert "(2026-02-28)" in line
+        stage.app.memory.write(MEMORY, actor_id="ana", path=path, content=content.replace(line + "\n", ""))
+        stage.app.pipelines.backfill(PIPELINE)
+
+        assert stage.run().dropped["removed"] == 1
+        assert "Porto" not in everything(stage)
+
+
+def test_what_is_said_anew_after_a_removal_is_remembered(tmp_path: Path) -> None:
+    with play(tmp_path) as stage:
         with_two_lines(stage)
-
-        assert memories.get_entry(MEMORY, alone.id) == alone
-        assert memories.get_entry(MEMORY, bound.id) == bound
-
-
-def test_what_an_agent_writes_during_a_run_survives_it(tmp_path: Path) -> None:
-    written: list[str] = []
-
-    def answers(request: Request) -> str:
-        if request.purpose == "distill" and "bicycle" in shown(request) and not written:
-            path = next(iter(stage.memory("ana")))
-            content = stage.memory("ana")[path] + "- Written by the agent meanwhile.\n"
-            stage.app.memory.write(MEMORY, actor_id="ana", path=path, content=content)
-            written.append(path)
-        return honest(request)
-
-    with play(tmp_path, answers) as stage:
-        with_two_lines(stage)
-        stage.say("ana", "s4", "I like my red bicycle.", day=2)
+        remove_coffee(stage)
+        stage.say("ana", "s9", "I like coffee with oat milk again.", day=5)
 
         assert stage.run().run.state == "SUCCEEDED"
-        assert written
-        assert "- Written by the agent meanwhile.\n" in stage.memory("ana")[written[0]]
-        assert "red bicycle" in everything(stage)
-        assert COFFEE in everything(stage)
+        assert "oat milk again" in everything(stage)
