@@ -88,7 +88,8 @@ def run_in_process(context: "App", asked: Run, *, quiet: bool) -> None:
         task = bar.add_task("starting", total=total or None)
 
         def show(actor: str, stage: str, state: str) -> None:
-            bar.update(task, advance=1, description=f"{stage} {actor[:32]}: {state}")
+            ended = state not in {"started", "again"}
+            bar.update(task, advance=1 if ended else 0, description=f"{stage} {actor[:32]}: {state}")
 
         run_here(context, asked, on_event=show)
 

@@ -54,7 +54,7 @@ class Runner:
         Raises:
             GatewayError: as the provider answered.
         """
-        model = self.model_of(pipeline)
+        model = run.model or self.model_of(pipeline)
         words = (Message(role="user", content="Answer with the word ok."),)
         await self._gateway.complete(Request(purpose="preflight", model=model, messages=words, max_tokens=16))
         self._final_errors = Counter({key: n for key, n in self._final_errors.items() if key[1] != run.number})
@@ -79,7 +79,7 @@ class Runner:
             pipeline=pipeline,
             run=run,
             actor_id=actor_id,
-            model=self.model_of(pipeline),
+            model=run.model or self.model_of(pipeline),  # as the run's row says, whoever asked for it
             targets=begun.targets,
             progress=self._progress,
             gateway=self._gateway,
