@@ -77,11 +77,12 @@ def play(
     answers: Callable[[Request], Answer] = honest,
     *,
     clock: Callable[[], datetime] = utc_now,
+    kernel: str = "inprocess",
     **policy: object,
 ) -> Iterator[Play]:
     """Open an app with one pipeline whose model is `scripted`."""
     gateway = ScriptedGateway(answers)
-    settings = read_settings(home=folder / "home", model="scripted", kernel="inprocess", trajectories=False)
+    settings = read_settings(home=folder / "home", model="scripted", kernel=kernel, trajectories=False)
     app = open_app(settings, gateway=gateway, clock=clock)
     try:
         if not app.pipelines.list():
