@@ -1,5 +1,6 @@
 """Starts Dagster's UI, daemon and code location on this project."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -7,58 +8,65 @@ import subprocess
 import sys
 from types import FrameType
 
-from memory_pipelines.errors import SettingsError
+from memory_pipelines.errors import MemoryPipelinesError, SettingsError
 from memory_pipelines.orchestration.instance import dagster_home
 from memory_pipelines.settings import Settings
 
 LOCATION = "memory_pipelines.orchestration.location"
 
-GRACE_SECONDS = 75.0
+GRACE_SECONDS = 75
 """Dagster gives its own children 60 seconds to end."""
 
 
-def run_dev(settings: Settings, *, port: int = 3000, host: str = "127.0.0.1") -> int:
-    """Run Dagster until it ends or is interrupted; ends its processes with it.
+def run_dev(settings: Settings, *, port: int = 3000, host: str = "127.0.0.1") -> None:
+    """Run Dagster until Ctrl-C or a request to terminate, and end its processes.
 
     Args:
         settings: where the project's database and Dagster's folder are.
         port: of the UI.
         host: of the UI.
 
-    Returns:
-        The exit code: 0 after Ctrl-C or a request to terminate.
-
     Raises:
         SettingsError: the port is taken, or Dagster's folder cannot be used; nothing was started.
+        MemoryPipelinesError: Dagster ended by itself.
     """
     check_port(host, port)
-    child = subprocess.Popen(
-        dev_command(host, port),
-        env=dev_environment(settings),
-        start_new_session=True,  # signals reach it through us, once each
-    )
+    command, environment = dev_command(host, port), dev_environment(settings)
+    child: subprocess.Popen[bytes] | None = None
     asked = False
 
     def forward(_number: int, _frame: FrameType | None) -> None:
         nonlocal asked
         asked = True
-        child.send_signal(signal.SIGINT)
+        if child is not None:
+            child.send_signal(signal.SIGINT)
 
-    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    # Before Dagster starts: where this process ignores interrupts, as one started by a script with `&` does, Dagster
+    # would ignore them too.
+    heard = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # `nohup` stays in force
+        heard.append(signal.SIGHUP)
+    before = {number: signal.signal(number, forward) for number in heard}
     try:
-        while child.poll() is None:
-            try:
-                child.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                if asked:
-                    break
-        code = child.poll()
-        return 0 if asked else code or 0
+        # A session of its own: signals reach it through us, once each.
+        child = subprocess.Popen(command, env=environment, start_new_session=True)
+        if asked:
+            child.send_signal(signal.SIGINT)
+        patience = GRACE_SECONDS
+        while child.poll() is None and patience > 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(1)
+            patience -= asked
+        if not asked:  # Dagster says 0 also when its UI or daemon died
+            raise MemoryPipelinesError(
+                f"Dagster ended by itself (exit code {child.returncode}); what it printed last says why"
+            )
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        end_group(child.pid)
-        child.wait()
+        if child is not None:
+            end_group(child.pid)
+            child.wait()
 
 
 def dev_command(host: str, port: int) -> list[str]:

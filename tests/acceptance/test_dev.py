@@ -5,16 +5,25 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
+import pytest
 from test_quickstart import COMMAND, run
 
+from memory_pipelines.errors import MemoryPipelinesError
+from memory_pipelines.orchestration import dev
+from memory_pipelines.settings import read_settings
+
 PATIENCE = 90.0  # seconds; a busy machine starts Dagster slowly
+# A shell script's `&` makes a command ignore interrupts, until it says otherwise.
+IN_BACKGROUND = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+DAGSTERS = 6  # processes: ours, Dagster's, its UI, its daemon and the code location, whose server has one of its own
 MORE = {
     "actor_id": "nina",
     "session_id": "nina-1",
@@ -57,8 +66,8 @@ def test_dev_serves_runs_and_ends(tmp_path: Path) -> None:
     port = free_port()
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     with (tmp_path / "dev.log").open("w") as log:
-        dev = subprocess.Popen(
-            [*COMMAND, "dev", "--port", str(port)],
+        started = subprocess.Popen(
+            [*IN_BACKGROUND, *COMMAND, "dev", "--port", str(port)],
             cwd=tmp_path,
             env={**kept, "HOME": str(tmp_path / "home")},
             stdout=log,
@@ -66,6 +75,7 @@ def test_dev_serves_runs_and_ends(tmp_path: Path) -> None:
             start_new_session=True,
         )
     try:
+        assert until(lambda: len(processes(tmp_path)) >= DAGSTERS)
         seen = "{ assetNodes { assetKey { path } partitionStats { numMaterialized } } }"
         assert until(lambda: '"sample"' in asked(port, seen)), (tmp_path / "dev.log").read_text()
         assert '"numMaterialized":8' in asked(port, seen)
@@ -81,25 +91,34 @@ def test_dev_serves_runs_and_ends(tmp_path: Path) -> None:
         assert f"{port}" in taken.stderr
         assert "--port" in taken.stderr
     finally:
-        dev.send_signal(signal.SIGINT)
+        started.send_signal(signal.SIGINT)
         try:
-            dev.wait(30)
+            code = started.wait(30)
         finally:
-            left = until_gone(dev.pid)
+            left = processes(tmp_path)
+            for one in left:
+                os.kill(one, signal.SIGKILL)
+    assert code == 0
     assert not left
+    assert "Dagster services shut down" in (tmp_path / "dev.log").read_text()  # by themselves, not killed
 
 
-def until_gone(group: int) -> bool:
-    """Wait until no process of the group is left; return whether one is, after ending it."""
+def test_dagster_that_ends_by_itself_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(host: str, port: int) -> list[str]:
+        return [sys.executable, "-c", "raise SystemExit(0)"]  # what `dagster dev` answers when its daemon died
 
-    def gone() -> bool:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        return False
+    monkeypatch.setattr(dev, "dev_command", ends)
+    heard = signal.getsignal(signal.SIGINT)
+    with pytest.raises(MemoryPipelinesError, match="ended by itself"):
+        dev.run_dev(read_settings(home=tmp_path), port=free_port())
+    assert signal.getsignal(signal.SIGINT) is heard
 
-    if until(gone):
-        return False
-    os.killpg(group, signal.SIGKILL)
-    return True
+
+def processes(folder: Path) -> list[int]:
+    """Return the processes that know of a folder by their environment."""
+    found: list[int] = []
+    for one in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # gone meanwhile, or somebody else's
+            if os.fsencode(folder) in one.read_bytes():
+                found.append(int(one.parent.name))
+    return found
