@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from memory_pipelines.errors import AbortedError, InvalidInputError, NotFoundError, RunInFlightError
 from memory_pipelines.names import MEMORY_STORE, PIPELINE, SESSION_STORE, parse_run, run_name
 from memory_pipelines.records import ActorResult, Pending, Pipeline, Policy, Run, RunSummary, Trigger
+from memory_pipelines.service.cron import check_cron
 from memory_pipelines.stores.base import Page, Stores
 
 MAX_INSTRUCTIONS = 20_000
@@ -235,6 +236,8 @@ class PipelineService:
             )
         if policy.cron is not None and policy.trigger != "SCHEDULED" and policy.resume_trigger != "SCHEDULED":
             raise InvalidInputError(f"cron {policy.cron!r} goes with trigger SCHEDULED, not {policy.trigger}")
+        if policy.cron is not None:
+            check_cron(policy.cron)
         try:
             ZoneInfo(policy.timezone)
         except (ZoneInfoNotFoundError, ValueError) as error:
