@@ -1,5 +1,6 @@
 """The command line: help, machine output, exit codes, and one clear line for every mistake."""
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -154,3 +155,116 @@ def test_an_error_for_machines_is_json(cli: Cli) -> None:
     done = cli("pipeline", "get", "nothing", "--json")
 
     assert json.loads(done.err)["error"]["code"] == "NOT_FOUND"
+
+
+def test_a_run_in_this_process_and_every_way_to_read_what_it_made(ready: Cli) -> None:
+    run = ready("pipeline", "run", "sup", "--here", "--json")
+    assert (run.code, run.err) == (0, "")
+    summary = json.loads(run.out)
+    assert (summary["run"]["state"], summary["actors"], summary["created"]) == ("SUCCEEDED", 1, 1)
+
+    listed = json.loads(ready("memory", "list", "support-memory", "--json").out)
+    assert [(one["actor_id"], one["path"], one["content"]) for one in listed] == [
+        ("ana", "/food.md", "- I prefer tea.\n")
+    ]
+    who = ("support-memory", "/food.md", "--actor", "ana")
+    ((line, fact),) = json.loads(ready("memory", "get", *who, "--sources", "--json").out)["sources"]
+    assert (line, fact["quote"], fact["source"]["session_id"]) == ("- I prefer tea.", "I prefer tea.", "s1")
+    shown = ready("memory", "get", *who, "--sources").out
+    assert "s1, item 1, 2026-03-01" in shown
+    assert "offline (rules, not an LLM)" in shown
+    (revision,) = json.loads(ready("memory", "history", *who, "--json").out)
+    assert (revision["version"], revision["action"], revision["run"]) == (1, "create", 1)
+    (hit,) = json.loads(ready("memory", "search", "support-memory", "tea", "--actor", "ana", "--json").out)
+    assert hit["entry"]["path"] == "/food.md"
+    assert ready("memory", "search", "support-memory", "zebra", "--actor", "ana").out == "Nothing found.\n"
+    assert ready("memory", "render", "support-memory", "--actor", "ana").out == "## food\n- I prefer tea.\n"
+    assert json.loads(ready("memory", "render", "support-memory", "--actor", "ben", "--json").out) == {"text": ""}
+
+    results = json.loads(ready("pipeline", "results", "1", "--pipeline", "sup", "--json").out)
+    assert [(one["actor_id"], one["state"]) for one in results["actors"]] == [("ana", "succeeded")]
+    again = ready("pipeline", "run", "sup", "--here")
+    assert again.code == 0
+    assert "Nothing new" in again.out
+    back = json.loads(ready("pipeline", "backfill", "sup", "--here", "--json").out)
+    assert (back["run"]["number"], back["actors"], back["created"], back["updated"]) == (3, 1, 0, 0)
+
+
+def test_an_update_changes_what_is_given_and_nothing_else(ready: Cli) -> None:
+    Path("wishes.md").write_text("Remember allergies.\n", encoding="utf-8")
+    before = json.loads(ready("pipeline", "get", "sup", "--json").out)
+    assert ready("pipeline", "update", "sup", "--max-cost", "2.5", "--instructions", "@wishes.md").code == 0
+
+    after = json.loads(ready("pipeline", "get", "sup", "--json").out)
+    assert after.pop("policy") == {**before.pop("policy"), "max_cost": 2.5, "instructions": "Remember allergies.\n"}
+    assert {**after, "update_time": ""} == {**before, "update_time": ""}
+    assert ready("pipeline", "update", "sup").code == 2
+
+
+def test_deleting_asks_first(ready: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words in (("pipeline", "delete", "sup"), ("memory-store", "delete", "support-memory")):
+        for answer in ("n\n", ""):  # no, and nobody there to answer
+            monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+            assert ready(*words).code == 1
+    assert [one["id"] for one in json.loads(ready("pipeline", "list", "--json").out)] == ["sup"]
+
+    refused = ready("session-store", "delete", "support", "--yes")
+    assert refused.code == 1
+    assert "memory-pipelines/sup" in refused.err
+
+    for noun, name in (("pipeline", "sup"), ("session-store", "support"), ("memory-store", "support-memory")):
+        assert ready(noun, "delete", name, "--yes").code == 0
+        assert json.loads(ready(noun, "list", "--json").out) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--id", "UP"), "3 to 56"),
+        (("--trigger", "scheduled", "--cron", "99 * * * *"), "minute"),
+        (("--cron", "0 3 * * *"), "SCHEDULED"),
+        (("--trigger", "scheduled", "--timezone", "Mars/Base"), "Europe/Berlin"),
+        (("--quiet-seconds", "-1"), "quiet_seconds"),
+        (("--max-calls", "0"), "max_calls"),
+        (("--max-cost", "0"), "max_cost"),
+        (("--instructions", "@nowhere.md"), "nowhere.md"),
+        (("--instructions", "x" * 20_001), "20000"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+)
+def test_a_pipeline_that_cannot_be_is_not_half_made(cli: Cli, words: tuple[str, ...], says: str) -> None:
+    assert cli("session-store", "create", "support").code == 0
+    assert cli("memory-store", "create", "support-memory").code == 0
+
+    done = cli("pipeline", "create", "--session-store", "support", "--memory-store", "support-memory", *words)
+
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert json.loads(cli("pipeline", "list", "--json").out) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("MEMORY_PIPELINES_WINDOW_TOKENS", "many", "MEMORY_PIPELINES_WINDOW_TOKENS"),
+        ("MEMORY_PIPELINES_DATABASE_URL", "mysql://host/db", "sqlite:///"),
+        ("MEMORY_PIPELINES_PROFILE", "huge", "MEMORY_PIPELINES_PROFILE"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    done = cli("pipeline", "list")
+
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_people_may_write_square_brackets(cli: Cli) -> None:
+    assert cli("session-store", "create", "support", "--description", "[bold]red[/] [x]").code == 0
+    assert "[bold]red[/] [x]" in cli("session-store", "list").out
+    assert "[bold]red[/] [x]" in cli("session-store", "get", "support").out
