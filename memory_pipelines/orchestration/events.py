@@ -42,6 +42,6 @@ def materialization(
     }
     if settings.trajectories:
         folder = trajectory_path(settings.home.absolute(), pipeline.id, run.number, actor_id, "maintain").parent
-        if folder.is_dir():  # there is none when the model was not called
+        if any(folder.glob("*")):  # there is none when the model was not called
             metadata["trajectories"] = dg.PathMetadataValue(str(folder))
     return dg.AssetMaterialization(memory_key(pipeline.id), partition=partition_key(actor_id), metadata=metadata)
