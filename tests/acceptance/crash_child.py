@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ class Doom:
     def __init__(self, point: Point) -> None:
         self.point = point
         self.calls = 0
-        self.inside = False
+        self.inside: int | None = None  # the thread that makes the call; others commit meanwhile
 
     def enter(self, *stages: object) -> bool:
         """Count a call, and die before it; return whether it is the one."""
@@ -86,7 +87,8 @@ class Doom:
         due = self.calls == self.point.number
         if due and self.point.when == "before":
             die()
-        self.inside = due and self.point.when == "inside"
+        if due and self.point.when == "inside":
+            self.inside = threading.get_ident()
         return due
 
     def leave(self, due: bool) -> None:
@@ -96,7 +98,7 @@ class Doom:
 
     def commit(self, *_: object) -> None:
         """Die when a transaction of the call is about to be committed."""
-        if self.inside:
+        if self.inside == threading.get_ident():
             die()
 
     def wrap(self, owner: Any) -> None:

@@ -60,7 +60,8 @@ def check(folder: Path, undisturbed: Path, *, kills: int, concurrency: int = 1) 
     assert set(recorded.values()) == {1}
     assert (finished - recorded).total() <= kills * concurrency  # ended in the moment before its record
     (paid,) = query(folder, "SELECT sum(calls) FROM usage")[0]
-    assert paid == recorded.total()
+    late = kills * concurrency if concurrency > 1 else 0  # recorded by another actor, and killed before it was noted
+    assert 0 <= paid - recorded.total() <= late
 
 
 def killed_and_run_again(undisturbed: Path, folder: Path, point: Point, *, concurrency: int = 1) -> None:
