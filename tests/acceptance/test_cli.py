@@ -2,9 +2,11 @@
 
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -268,3 +270,12 @@ def test_people_may_write_square_brackets(cli: Cli) -> None:
     assert cli("session-store", "create", "support", "--description", "[bold]red[/] [x]").code == 0
     assert "[bold]red[/] [x]" in cli("session-store", "list").out
     assert "[bold]red[/] [x]" in cli("session-store", "get", "support").out
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "memory_pipelines", "--version"], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == f"memory-pipelines {version('memory-pipelines')}"

@@ -18,6 +18,7 @@ FLOORS = {
     "service": 5, "runner": 5, "testing": 5,
     "wiring": 6, "settings": 6,
     "cli": 7, "api": 7, "orchestration": 7,
+    "__main__": 8,
 }  # fmt: skip
 
 APART = [("service", "runner"), ("runner", "service"), ("api", "orchestration"), ("orchestration", "api"),
