@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from memory_pipelines.errors import SettingsError
 from memory_pipelines.gateway.base import Gateway
 from memory_pipelines.gateway.limits import CallLimits
 from memory_pipelines.gateway.routing import RoutingGateway
+from memory_pipelines.registry import KERNELS
 from memory_pipelines.runner import Runner, RunnerOptions
 from memory_pipelines.service import MemoryService, PipelineService, SessionService
 from memory_pipelines.settings import Settings, read_settings
@@ -40,6 +42,7 @@ class App:
                 home=settings.home.absolute(),
                 default_model=settings.model,
                 kernel=settings.kernel,
+                isolation=settings.isolation,
                 window_tokens=settings.window_tokens,
                 context_tokens=settings.context_tokens,
                 profile=settings.profile,
@@ -68,6 +71,11 @@ def open_app(
         StoreUnavailableError: the database is away.
     """
     settings = settings or read_settings()
+    if settings.kernel not in KERNELS.names():
+        raise SettingsError(
+            f"MEMORY_PIPELINES_KERNEL: no kernel is called {settings.kernel!r}; known: {', '.join(KERNELS.names())}",
+            field="kernel",
+        )
     if gateway is None:
         gateway = RoutingGateway(
             limits=CallLimits(

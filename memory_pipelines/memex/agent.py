@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError, Una
 from memory_pipelines.gateway.base import Gateway, Usage
 from memory_pipelines.memex.budget import Budget, Meter
 from memory_pipelines.memex.events import End, Failed, Header
-from memory_pipelines.memex.kernels.base import Limits
+from memory_pipelines.memex.kernels.base import Kernel, Limits
 from memory_pipelines.memex.kernels.namespace import OWN_NAMES
 from memory_pipelines.memex.kernels.opening import open_kernel
 from memory_pipelines.memex.prompt import json_prompt, system_prompt
@@ -58,6 +59,7 @@ class Agent(Generic[ResultT]):
         tools: Sequence[Tool | Callable[..., Any]] = (),
         action_space: str = "memex",
         kernel: str = "subprocess",
+        isolation: str | None = None,
         result: type[ResultT] | None = None,
         instructions: str = "",
         answer_schema: Mapping[str, Any] | None = None,
@@ -78,6 +80,7 @@ class Agent(Generic[ResultT]):
             tools: what the code may call: typed functions, sync or async, or tools made of them.
             action_space: how the model acts; only "memex" until native tool calls are supported.
             kernel: the kind of kernel, as `open_kernel` takes it.
+            isolation: `strict` or `best_effort`, as `open_kernel` takes it; None for what the kernel has.
             result: the type that submitted values are checked against and turned into; None takes any JSON value.
             instructions: of the agent's owner, part of the system prompt.
             answer_schema: JSON schema that binds the model's answers.
@@ -103,6 +106,7 @@ class Agent(Generic[ResultT]):
         kind: Any = Any if result is None else result
         schema = schema_of(kind, mode="validation")
         self._kernel = kernel
+        self._isolation = isolation
         self._limits = limits or Limits()
         self._budget = budget or Budget()
         self._trajectory = trajectory
@@ -162,10 +166,13 @@ class Agent(Generic[ResultT]):
                 raise
             return Outcome(value=value, usage=meter.usage, trajectory=recorder.trajectory)
 
+    def _opened(self) -> AbstractAsyncContextManager[Kernel]:
+        return open_kernel(self._kernel, limits=self._limits, isolation=self._isolation)
+
     async def _work(self, task: str, scope: dict[str, Any], meter: Meter, recorder: Recorder) -> Any:
         deadline = asyncio.timeout(self._budget.seconds)
         try:
-            async with deadline, open_kernel(self._kernel, limits=self._limits) as kernel:
+            async with deadline, self._opened() as kernel:
                 recorder.add(
                     Header(
                         at=self._clock(),

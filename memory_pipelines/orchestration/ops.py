@@ -8,7 +8,13 @@ from typing import Any, NoReturn
 
 import dagster as dg
 
-from memory_pipelines.errors import AbortedError, CancelledRunError, GatewayError, MemoryPipelinesError
+from memory_pipelines.errors import (
+    AbortedError,
+    CancelledRunError,
+    GatewayError,
+    KernelUnavailableError,
+    MemoryPipelinesError,
+)
 from memory_pipelines.names import run_name
 from memory_pipelines.orchestration.actors import Step, each_actor
 from memory_pipelines.orchestration.assignment import (
@@ -109,11 +115,13 @@ class StageWork:
         return todo
 
     def _preflight(self) -> None:
-        """Ask the model once, so that a revoked key fails the run and not each of its actors."""
+        """Start a kernel and ask the model once, so that a revoked key fails the run and not each of its actors."""
         given = self.assignment
         call = self.crew.app.runner.preflight(given.pipeline, given.run)
         try:
             self.crew.call(call, beat=self.beat)
+        except KernelUnavailableError as error:
+            self._stop(f"code cannot be run here: {error.message}", cancelled=False)
         except GatewayError as error:
             if error.retryable and self.context.retry_number < MAX_RETRIES:
                 self._ask_for_retry(f"the model does not answer ({error.status}); asked again")

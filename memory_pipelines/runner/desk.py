@@ -18,6 +18,7 @@ class RolloutDesk:
     gateway: Gateway  # booked on one actor and stage
     model: str
     kernel: str
+    isolation: str | None
     limits: Limits
     budget: Budget
     trajectory: Callable[[], Path] | None  # a fresh path for each rollout, None to keep none
@@ -37,6 +38,7 @@ class RolloutDesk:
             model=self.model,
             tools=tools,
             kernel=self.kernel,
+            isolation=self.isolation,
             result=result,
             gateway=self.gateway,
             limits=self.limits,

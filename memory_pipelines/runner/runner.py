@@ -13,6 +13,7 @@ from memory_pipelines.errors import (
     SetAsideError,
 )
 from memory_pipelines.gateway.base import Gateway, Message, Request
+from memory_pipelines.memex import open_kernel
 from memory_pipelines.records import STAGES, ActorResult, Pipeline, Run, Stage
 from memory_pipelines.runner.distilling import distill_actor
 from memory_pipelines.runner.merging import maintain_actor, merge_actor
@@ -49,11 +50,15 @@ class Runner:
         return pipeline.policy.model or self._options.default_model
 
     async def preflight(self, pipeline: Pipeline, run: Run) -> None:
-        """Ask the model once before any actor, so that a revoked key fails a run in one call.
+        """Start a kernel and ask the model once before any actor, so that what fails all of them fails the run at once.
 
         Raises:
+            KernelUnavailableError: kernels cannot start here; says why.
             GatewayError: as the provider answered.
         """
+        options = self._options
+        async with open_kernel(options.kernel, limits=options.limits, isolation=options.isolation):
+            pass
         model = run.model or self.model_of(pipeline)
         words = (Message(role="user", content="Answer with the word ok."),)
         await self._gateway.complete(Request(purpose="preflight", model=model, messages=words, max_tokens=16))

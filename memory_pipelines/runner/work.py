@@ -30,6 +30,7 @@ class RunnerOptions:
     home: Path  # trajectories go below it
     default_model: str
     kernel: str
+    isolation: str | None = None  # None: what the kernel has
     window_tokens: int
     context_tokens: int | None = None  # None: as the gateway knows the model
     profile: str | None = None  # None: as the gateway knows the model
@@ -81,6 +82,7 @@ class ActorWork:
             gateway=gateway,
             model=self.model,
             kernel=options.kernel,
+            isolation=options.isolation,
             limits=options.limits,
             budget=options.budget,
             trajectory=(lambda: trajectory_path(options.home, *names)) if options.trajectories else None,

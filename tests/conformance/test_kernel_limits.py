@@ -118,7 +118,7 @@ def test_a_block_that_does_not_stop_is_killed_and_the_loss_is_told_once(name: st
     ("block", "why"),
     [
         ("import os\nos._exit(7)", "exit code 7"),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
+        ("import signal\nsignal.raise_signal(signal.SIGSEGV)", "SIGSEGV"),
     ],
 )
 def test_a_kernel_that_dies_says_why_and_starts_afresh(name: str, block: str, why: str) -> None:
@@ -267,10 +267,11 @@ def test_nothing_is_left_running_after_close(name: str) -> None:
     pids: list[int] = []
 
     async def test(kernel: Kernel) -> None:
-        started = "import os, subprocess\nchild = subprocess.Popen(['/bin/sleep', '60'])\n[os.getpid(), child.pid]"
-        pids.extend(json.loads((await outputs(kernel, started))[0]))
+        left = "import os, threading\nthreading.Thread(target=threading.Event().wait).start()\n[os.getpid()]"
+        pids.extend(json.loads((await outputs(kernel, left))[0]))
 
     on(name, test)
+    assert pids
     assert [pid for pid in pids if running(pid)] == []
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from memory_pipelines.errors import InvalidInputError, KernelDiedError
 from memory_pipelines.memex.kernels.base import MAIN, Limits, Observation
 from memory_pipelines.memex.kernels.connection import Body, Connection
+from memory_pipelines.memex.kernels.isolation import wanted, warn_where_open
 from memory_pipelines.memex.kernels.namespace import OWN_NAMES
 from memory_pipelines.memex.kernels.packing import Packer
 from memory_pipelines.memex.kernels.spelling import identifier
@@ -38,17 +39,28 @@ class HostedKernel(ABC):
     own_process: ClassVar[bool]
     """Whether the code runs in a process without our environment and memory."""
 
-    def __init__(self, *, limits: Limits | None = None) -> None:
+    def __init__(self, *, limits: Limits | None = None, isolation: str | None = None) -> None:
         """Prepare; `start` starts it, `close` must follow.
 
         Args:
             limits: its bounds, else the defaults.
+            isolation: `strict` or `best_effort`; None for what this kind of kernel has.
+
+        Raises:
+            InvalidInputError: no such isolation.
+            KernelUnavailableError: this kind of kernel cannot have it here.
         """
         self.limits = limits or Limits()
+        self.wanted = self.isolation_for(isolation)
         self._given: dict[str, _Given] = {}
         self._connection: Connection | None = None
         self._starting = asyncio.Lock()
         self._closed = False
+
+    @staticmethod
+    def isolation_for(isolation: str | None) -> str:
+        """Return the isolation that is kept when this is asked for; see `__init__`."""
+        return wanted(isolation)
 
     @abstractmethod
     async def launch(self) -> tuple[Body, socket.socket]:
@@ -174,6 +186,8 @@ class HostedKernel(ABC):
                 fresh = Connection(body, link, self.limits)
                 await fresh.open()
                 self._connection = fresh
+                if self.own_process and fresh.ready:
+                    warn_where_open(fresh.ready.confined)
                 for namespace, given in self._given.items():
                     fresh.allow(namespace, given.tools)
                     fresh.send(self._expose_message(namespace))

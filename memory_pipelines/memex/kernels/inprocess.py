@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from memory_pipelines.errors import KernelUnavailableError
 from memory_pipelines.memex.kernels.clock import ThreadClock
 from memory_pipelines.memex.kernels.connection import Body
 from memory_pipelines.memex.kernels.hosted import HostedKernel
@@ -26,10 +27,21 @@ class InProcessKernel(HostedKernel):
     can_kill: ClassVar[bool] = False
     own_process: ClassVar[bool] = False
 
+    @staticmethod
+    def isolation_for(isolation: str | None) -> str:
+        """Return `none`, or refuse."""
+        if isolation is not None:
+            raise KernelUnavailableError(
+                f"the kernel 'inprocess' isolates nothing, so isolation={isolation!r} cannot be had; take 'pool' or "
+                "'subprocess', or leave isolation out for code that you trust",
+                isolation=isolation,
+            )
+        return "none"
+
     @property
     def isolation(self) -> Mapping[str, Any]:
         """Nothing isolates this kernel."""
-        return {"kernel": "inprocess", "process": False}
+        return {"kernel": "inprocess", "process": False, "isolation": self.wanted}
 
     async def launch(self) -> tuple[Body, socket.socket]:
         """Start the thread with its end of a socket pair."""

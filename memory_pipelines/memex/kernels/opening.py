@@ -8,22 +8,26 @@ from memory_pipelines.registry import KERNELS
 
 
 @asynccontextmanager
-async def open_kernel(name: str, *, limits: Limits | None = None) -> AsyncGenerator[Kernel]:
+async def open_kernel(
+    name: str, *, limits: Limits | None = None, isolation: str | None = None
+) -> AsyncGenerator[Kernel]:
     """Open a kernel for one rollout and end it afterwards.
 
     Args:
-        name: `inprocess`, `subprocess`, or what an entry point added: a class that takes `limits` by keyword, has
-            the methods of `Kernel`, and `start`.
+        name: `pool`, `subprocess`, `inprocess`, or what an entry point added: a class that takes `limits` and
+            `isolation` by keyword, has the methods of `Kernel`, and `start`.
         limits: its bounds, else the defaults.
+        isolation: `strict`: refuse to start where the wall cannot stand; `best_effort`: do without what is missing,
+            with a warning. None takes what the kind of kernel has: strict for those with a process of their own.
 
     Yields:
         The running kernel.
 
     Raises:
-        InvalidInputError: no kernel of this name; lists the known ones.
-        KernelUnavailableError: it cannot start here; says why.
+        InvalidInputError: no kernel or isolation of this name; lists the known ones.
+        KernelUnavailableError: it cannot start here; says why and what can be done.
     """
-    kernel = KERNELS.load(name)(limits=limits or Limits())
+    kernel = KERNELS.load(name)(limits=limits or Limits(), isolation=isolation)
     try:
         await kernel.start()
         yield kernel

@@ -21,14 +21,12 @@ PARTS_OF_PYDANTIC = ("pydantic", "pydantic_core", "annotated_types", "typing_ext
 
 
 class SubprocessKernel(HostedKernel):
-    """Runs blocks in a fresh Python: empty environment, no files open, limits on memory, time and writing.
-
-    Files that the user of the process may read can be read, and the network is there: nothing here stands against code
-    that means harm. A process that ends is replaced at the next block.
-    """
+    """Runs blocks in a fresh Python behind the wall: see `confine.py`. A process that ends is replaced."""
 
     can_kill: ClassVar[bool] = True
     own_process: ClassVar[bool] = True
+    lacking: ClassVar[tuple[str, ...]] = ()
+    """Parts of the wall that are taken as missing, to try what happens then."""
 
     @property
     def isolation(self) -> Mapping[str, Any]:
@@ -50,6 +48,7 @@ class SubprocessKernel(HostedKernel):
                 "frame_bytes": limits.frame_bytes,
                 "pending_calls": limits.pending_calls,
             },
+            "prepare": {"isolation": self.wanted, "lacking": self.lacking},
             "confine": {
                 "memory_bytes": limits.memory_bytes,
                 "cpu_seconds": limits.cpu_seconds,

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Protocol
 
 from memory_pipelines.memex.kernels.capture import Output, shown, told
@@ -75,6 +75,7 @@ class Worker:
         self._stdout: io.TextIOBase | None = None  # set in a process of its own
         self._builtins = builtins.__dict__
         self._pristine = dict(builtins.__dict__)
+        self._modules: dict[str, ModuleType] = {}
 
     def take_process(self, stdout: io.TextIOBase) -> None:
         """Treat the process as the worker's own: after each block its builtins and streams are put right.
@@ -83,6 +84,7 @@ class Worker:
             stdout: what standard output and error are.
         """
         self._stdout = sys.stdout = sys.stderr = stdout
+        self._modules = dict(sys.modules)
 
     def serve(self, ready: dict[str, Any]) -> None:
         """Run until the host closes the connection.
@@ -177,11 +179,11 @@ class Worker:
         except (BlockTimeoutError, asyncio.CancelledError) as stop:
             if isinstance(stop, BlockTimeoutError) or block.stopped == "deadline":
                 stop = BlockTimeoutError(f"the block ran longer than {seconds:g} s").with_traceback(stop.__traceback__)
-            error = told(stop, self._sources)
+            error = self.told(stop)
         except SystemExit as stop:
-            error = f"{told(stop, self._sources)}\nexit ends only the block; `submit` ends the work"
+            error = f"{self.told(stop)}\nexit ends only the block; `submit` ends the work"
         except BaseException as raised:
-            error = told(raised, self._sources)
+            error = self.told(raised)
         finally:
             self._repair()
         for name in block.namespace.restore():
@@ -226,6 +228,8 @@ class Worker:
         """Put builtins right before any other step, since code may have deleted them; so no builtin is used here."""
         if self._stdout is not None:
             self._builtins.update(self._pristine)
+            if "builtins" not in sys.modules or "sys" not in sys.modules:
+                sys.modules.update(self._modules)
             sys.stdout = sys.stderr = self._stdout
 
     def _finish(self, block: Block, error: str | None, started: float) -> None:
@@ -302,6 +306,10 @@ class Worker:
         block = current.get() or self._last
         if block is not None:
             block.write(text)
+
+    def told(self, error: BaseException) -> str:
+        """Return an error as the model needs it, with the lines of blocks that it passed."""
+        return told(error, self._sources)
 
     def submit(self, value: Any) -> None:
         """Note the value that ends the block that is running.
