@@ -95,7 +95,14 @@ class Pending(Coroutine[Any, None, Any]):
     def _refuse(self, *_: Any) -> NoReturn:
         raise TypeError(f"{self._name}(...) was not awaited: write `await {self._name}(...)`")
 
-    __iter__ = __getitem__ = __len__ = __bool__ = __contains__ = _refuse
+    __iter__ = __aiter__ = __getitem__ = __setitem__ = __len__ = __bool__ = __contains__ = __call__ = _refuse
+    __enter__ = __aenter__ = __exit__ = __aexit__ = __int__ = __float__ = __index__ = __neg__ = __abs__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __or__ = __and__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+    # Equal to nothing would be an answer too, and a wrong one. Loops find it in sets by its identity.
+    __eq__ = __ne__ = _refuse  # pyright: ignore[reportAssignmentType]
+    __hash__ = object.__hash__
 
 
 class Desk(Protocol):
@@ -232,7 +239,14 @@ class Namespace:
         """Nothing to do, as in a file that is not buffered."""
 
     def _help(self, thing: Any = None) -> None:
-        self._desk.write(f"{inspect.getdoc(thing) or repr(thing)}\n")
+        """Show how a tool is called; without an argument, which tools there are."""
+        tools = {name: tool for name, tool in self._own.items() if name not in OWN_NAMES}
+        if thing is None:
+            text = "\n".join(tools) or "no tools"
+        else:
+            named = tools.get(thing, thing) if isinstance(thing, str) else thing
+            text = (inspect.getdoc(named) if named is not thing or callable(thing) else None) or repr(thing)
+        self._desk.write(f"{text}\n")
 
 
 def _input(prompt: object = "") -> NoReturn:
