@@ -11,7 +11,8 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from memory_pipelines.memex.kernels.base import Observation
-from memory_pipelines.memex.tools import Tool, stubs
+from memory_pipelines.memex.stubs import stubs
+from memory_pipelines.memex.tools import Tool
 
 SHOWN_FIELDS = 12
 """How many field names of an object the scope table shows."""

@@ -1,18 +1,29 @@
-"""Named object types of JSON schemas, and how they read as Python."""
+"""Object types of JSON schemas under names of their own: what stubs show and kernels build.
 
+Schemas come from anybody, with keywords of any type and references in circles. What leaves here has only keywords that
+the renderer and the kernel know, with values of the right type, and references to named types only.
+"""
+
+import builtins
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
+from urllib.parse import unquote
 
-from memory_pipelines.memex.kernels.spelling import identifier
+from memory_pipelines.memex.kernels.spelling import identifier, identifiers
 
 Schema = dict[str, Any]
 """A JSON schema; `{}` allows anything."""
 
-NUMBERS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-FORMATS = {"date-time": "datetime", "date": "date"}
-_REF = re.compile(r'"\$ref": "#/(?:\$defs|definitions)/([^"]+)"')
+MAX_DEPTH = 50
+"""How deep types may be nested without a name; Python reads at most 200 brackets in one another."""
+
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_SIZES = ("minLength", "maxLength", "minItems", "maxItems")
+_TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
+_CHOICES = ("anyOf", "oneOf", "allOf")
 
 
 def parameter_names(parameters: Mapping[str, Any]) -> dict[str, str]:
@@ -24,9 +35,31 @@ def parameter_names(parameters: Mapping[str, Any]) -> dict[str, str]:
     Returns:
         Python name to name in the schema: required ones first.
     """
-    required = set(parameters.get("required", ()))
-    names = sorted(parameters.get("properties", {}), key=lambda name: name not in required)
-    return {identifier(name): name for name in names}
+    required = set(_required(parameters))
+    names = identifiers(_properties(parameters))
+    return dict(sorted(names.items(), key=lambda pair: pair[1] not in required))
+
+
+def signature(schema: Any) -> Schema:
+    """The schema of some arguments with all that may be given in one place, wherever its parts were.
+
+    Args:
+        schema: of an object; its properties may be in a definition that it points to, in parts that all hold, or in
+            alternatives, of which then no property is required.
+
+    Returns:
+        The schema with `properties` and `required` of its own.
+    """
+    root = cast("Schema", _json(schema if isinstance(schema, Mapping) else {}, 0))
+    whole = _joined(root, root, 0)
+    properties, required = dict(_properties(whole)), _required(whole)
+    for key in ("anyOf", "oneOf"):
+        for part in _list(whole.get(key)):
+            for name, one in _properties(_joined(part, root, 0)).items():
+                properties.setdefault(name, one)
+    kept = {key: value for key, value in {**root, **whole}.items() if key not in ("$ref", "allOf")}
+    required = [name for name in required if name in properties]
+    return {**kept, "type": "object", "properties": properties, "required": required}
 
 
 class Shelf:
@@ -41,143 +74,18 @@ class Shelf:
         self.types: dict[str, Schema] = {}
         self._names: dict[str, str] = {}
 
-    def add(self, schema: Mapping[str, Any], hint: str) -> Schema:
+    def add(self, schema: Any, hint: str) -> Schema:
         """Move the object types of a schema here.
 
         Args:
-            schema: with its definitions under `$defs`, if any. Unknown keywords are kept and ignored.
+            schema: with its definitions inside. What is no schema allows anything.
             hint: name for an object type that has none.
 
         Returns:
             The schema, pointing to `types`.
         """
-        definitions = {**schema.get("definitions", {}), **schema.get("$defs", {})}
-        return self._walk(dict(schema), _camel(hint), definitions, ())
-
-    def _walk(self, schema: Any, hint: str, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Schema:
-        given = _schema(schema)
-        if "$ref" in given:
-            return self._follow(str(given["$ref"]), definitions, inside)
-        if given.get("properties"):
-            name = str(given.get("title") or hint)
-            return {"$ref": self._shelve(name, given, definitions, inside)}
-        out = {key: value for key, value in given.items() if key not in ("$defs", "definitions")}
-        for key in ("items", "additionalProperties"):
-            if isinstance(out.get(key), dict):
-                out[key] = self._walk(out[key], f"{hint}Item", definitions, inside)
-        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-            if isinstance(out.get(key), list):
-                parts = enumerate(out[key])
-                out[key] = [self._walk(part, f"{hint}{at or ''}", definitions, inside) for at, part in parts]
-        return out
-
-    def _follow(self, ref: str, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Schema:
-        name = ref.rpartition("/")[2]
-        target = _schema(definitions.get(name))
-        if target.get("properties"):
-            return {"$ref": self._shelve(name, target, definitions, inside)}
-        if name in inside:
-            return {}  # a type made of itself without an object in between, as JSON values are
-        return self._walk(target, name, definitions, (*inside, name))
-
-    def _shelve(self, wanted: str, schema: Schema, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> str:
-        bare = {key: value for key, value in schema.items() if key not in ("$defs", "definitions")}
-        key = json.dumps([wanted, bare, _reached(bare, definitions)], sort_keys=True, default=str)
-        if key in self._names:
-            return self._names[key]
-        name = base = identifier(re.sub(r"\W+", "_", wanted).strip("_"))
-        number = 1
-        while name in self.types:
-            number += 1
-            name = f"{base}{number}"
-        self._names[key] = name
-        self.types[name] = {}  # holds the name and the place in the order while the fields are walked
-        fields: dict[str, Schema] = {
-            field: {**self._walk(one, name + _camel(field), definitions, inside), **_kept(one)}
-            for field, one in bare["properties"].items()
-        }
-        self.types[name] = {**bare, "properties": fields}
-        return name
-
-    def text(self, schema: Mapping[str, Any]) -> str:
-        """A schema from `add` as a Python annotation.
-
-        Args:
-            schema: what `add` gave.
-
-        Returns:
-            Text such as `list[Fact] | None`; `Any` where nothing better is known.
-        """
-        if "$ref" in schema:
-            return str(schema["$ref"])
-        if "const" in schema:
-            return f"Literal[{schema['const']!r}]"
-        if schema.get("enum"):
-            return f"Literal[{', '.join(map(repr, schema['enum']))}]"
-        for key in ("anyOf", "oneOf"):
-            if isinstance(schema.get(key), list):
-                return " | ".join(dict.fromkeys(self.text(part) for part in schema[key])) or "Any"
-        parts = schema.get("allOf")
-        if isinstance(parts, list) and len(schema["allOf"]) == 1:
-            return self.text(schema["allOf"][0])
-        kind = schema.get("type")
-        if isinstance(kind, list):
-            return " | ".join(self.text({**schema, "type": one}) for one in schema["type"])
-        if kind == "array":
-            return self._list_text(schema)
-        if kind == "object":
-            return f"dict[str, {self.text(_schema(schema.get('additionalProperties')))}]"
-        if kind == "string":
-            return FORMATS.get(str(schema.get("format")), "str")
-        return NUMBERS.get(str(kind), "Any")
-
-    def _list_text(self, schema: Mapping[str, Any]) -> str:
-        if schema.get("prefixItems"):
-            return f"tuple[{', '.join(self.text(part) for part in schema['prefixItems'])}]"
-        return f"list[{self.text(schema.get('items') or {})}]"
-
-    def block(self, name: str) -> str:
-        """One of `types` as a class.
-
-        Args:
-            name: a key of `types`.
-
-        Returns:
-            The text of the class: its fields with their descriptions as comments.
-        """
-        schema = self.types[name]
-        lines = [f"class {name}:"]
-        if schema.get("description"):
-            lines.append(_docstring(str(schema["description"])))
-        for field, _, annotation, default, described in self._fields(schema):
-            comment = f"  # {' '.join(described.split())}" if described else ""
-            lines.append(f"    {field}: {annotation}{default}{comment}")
-        return "\n".join(lines)
-
-    def function(
-        self, name: str, description: str, parameters: Mapping[str, Any], returns: Mapping[str, Any] | None
-    ) -> str:
-        """A tool as an async function.
-
-        Args:
-            name: of the tool.
-            description: of the tool.
-            parameters: JSON schema of the arguments, as the tool has it.
-            returns: JSON schema of the result, as the tool has it.
-
-        Returns:
-            The text of the function; descriptions of parameters are part of its docstring.
-        """
-        shape = self.parameters(name, parameters)
-        signature: list[str] = []
-        notes: list[str] = []
-        for field, _, annotation, default, described in self._fields(shape):
-            signature.append(f"{field}: {annotation}{default}")
-            if described:
-                notes.append(f"{field}: {' '.join(described.split())}")
-        result = "Any" if returns is None else self.text(self.add(returns, f"{name}_result"))
-        doc = _docstring("\n".join([description, *notes]).strip() or name)
-        return f"async def {name}({', '.join(signature)}) -> {result}:\n{doc}"
+        root = _json(schema, 0)
+        return self._walk(root, _camel(hint), root, ())
 
     def parameters(self, name: str, parameters: Mapping[str, Any]) -> Schema:
         """The arguments of a tool with their object types moved here.
@@ -189,26 +97,156 @@ class Shelf:
         Returns:
             An object schema whose properties point to `types`.
         """
-        definitions = {"$defs": {**parameters.get("definitions", {}), **parameters.get("$defs", {})}}
+        root = cast("Schema", _json(parameters, 0))
         fields = {
-            field: {**self.add({**one, **definitions}, f"{name}_{field}"), **_kept(one)}
-            if isinstance(one, dict)
-            else {}
-            for field, one in parameters.get("properties", {}).items()
+            field: {**self._walk(one, _camel(f"{name}_{field}"), root, ()), **_kept(one)}
+            for field, one in _properties(root).items()
         }
-        return {"type": "object", "properties": fields, "required": list(parameters.get("required", ()))}
+        more = root.get("additionalProperties")
+        if isinstance(more, dict):
+            more = self._walk(more, _camel(f"{name}_more"), root, ())
+        return {"type": "object", "properties": fields, "required": _required(root), "additionalProperties": more}
 
-    def _fields(self, schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
-        required = set(schema.get("required", ()))
-        for python, field in parameter_names(schema).items():
-            one = schema["properties"][field]
-            annotation, default = self.text(one), ""
-            if "default" in one:
-                default = f" = {one['default']!r}"
-            elif field not in required:
-                annotation = annotation if "None" in annotation.split(" | ") else f"{annotation} | None"
-                default = " = None"
-            yield python, field, annotation, default, str(one.get("description") or "")
+    def reached(self, *schemas: Schema) -> list[str]:
+        """The types that schemas of this shelf need, directly or through others, in their order here."""
+        found: set[str] = set()
+        waiting = [ref for schema in schemas for ref in _refs(schema)]
+        while waiting:
+            name = waiting.pop()
+            if name in self.types and name not in found:
+                found.add(name)
+                waiting += _refs(self.types[name])
+        return [name for name in self.types if name in found]
+
+    def _walk(self, schema: Any, hint: str, root: Any, inside: tuple[str, ...]) -> Schema:
+        if len(inside) > MAX_DEPTH:
+            return {}
+        ref = _schema(schema).get("$ref")
+        if isinstance(ref, str):
+            if ref in inside:
+                return {}  # a type made of itself without an object in between, as JSON values are
+            return self._walk(_resolved(ref, root), _named(ref, hint), root, (*inside, ref))
+        given = _joined(_schema(schema), root, 0)
+        out = _known(given)
+        if _properties(given):
+            named: Schema = {"$ref": self._shelve(given, hint, root, inside)}
+            nothing: Schema = {"type": "null"}
+            return {"anyOf": [named, nothing]} if "null" in _kinds(given) else named
+        within = (*inside, "")
+        for key in ("items", "additionalProperties"):
+            if isinstance(given.get(key), dict):
+                out[key] = self._walk(given[key], f"{hint}Item", root, within)
+        if isinstance(given.get("items"), list):  # how tuples were written in older schemas
+            given = {"prefixItems": given["items"], **given}
+        for key in (*_CHOICES, "prefixItems"):
+            parts = _list(given.get(key))
+            if parts:
+                out[key] = [self._walk(part, f"{hint}{at or ''}", root, within) for at, part in enumerate(parts)]
+        return out
+
+    def _shelve(self, schema: Schema, hint: str, root: Any, inside: tuple[str, ...]) -> str:
+        bare = {key: value for key, value in schema.items() if key not in ("$defs", "definitions")}
+        own = _own_name(schema, inside)
+        wanted = own or hint
+        # A type without a name of its own is the same wherever it is met, or one that contains itself had no end.
+        key = json.dumps([own, bare, _needed(bare, root)], sort_keys=True)
+        if key in self._names:
+            return self._names[key]
+        name = base = identifier(re.sub(r"\W+", "_", wanted).strip("_"))
+        number = 1
+        while name in self.types or hasattr(builtins, name):
+            number += 1
+            name = f"{base}{number}"
+        self._names[key] = name
+        self.types[name] = {}  # holds the name and the place in the order while the fields are walked
+        within = ("",) * (len(inside) + 1)
+        fields: dict[str, Schema] = {
+            field: {**self._walk(one, name + _camel(field), root, within), **_kept(one)}
+            for field, one in _properties(bare).items()
+        }
+        closed: Schema = {"additionalProperties": False} if bare.get("additionalProperties") is False else {}
+        self.types[name] = {
+            **_kept(bare),
+            **closed,
+            "type": "object",
+            "properties": fields,
+            "required": _required(bare),
+        }
+        return name
+
+
+def _json(value: Any, depth: int) -> Any:
+    """A copy of which nothing is nested too deep and everything has a JSON form."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if depth > 4 * MAX_DEPTH:
+        return {}
+    if isinstance(value, Mapping):
+        return {str(key): _json(one, depth + 1) for key, one in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_json(one, depth + 1) for one in cast("list[Any]", value)]
+    return str(value)
+
+
+def _joined(schema: Any, root: Any, depth: int) -> Schema:
+    """A schema with the properties of what it points to and of the parts that all hold of it."""
+    given = _schema(schema)
+    if depth > MAX_DEPTH:
+        return {}
+    ref = given.get("$ref")
+    if isinstance(ref, str):
+        return _joined(_resolved(ref, root), root, depth + 1)
+    parts = [_joined(part, root, depth + 1) for part in _list(given.get("allOf"))]
+    if not any(_properties(part) for part in parts):
+        return given
+    properties: Schema = {}
+    required: list[str] = []
+    for part in (*parts, given):
+        properties.update(_properties(part))
+        required += _required(part)
+    whole = {key: value for part in (*parts, given) for key, value in part.items() if key != "allOf"}
+    return {**whole, "properties": properties, "required": list(dict.fromkeys(required))}
+
+
+def _known(given: Schema) -> Schema:
+    """The keywords without schemas in them whose values are of the right type."""
+    out = _kept(given)
+    kinds = _kinds(given)
+    if kinds:
+        out["type"] = kinds if len(kinds) > 1 else kinds[0]
+    elif "items" in given or "prefixItems" in given:
+        out["type"] = "array"
+    if isinstance(given.get("format"), str):
+        out["format"] = given["format"]
+    if isinstance(given.get("enum"), list) and given["enum"]:
+        out["enum"] = given["enum"]
+    if "const" in given:
+        out["const"] = given["const"]
+    if isinstance(given.get("additionalProperties"), bool):
+        out["additionalProperties"] = given["additionalProperties"]
+    bounds = ((key, given.get(key)) for key in (*_BOUNDS, *_SIZES))
+    for key, value in bounds:
+        if type(value) is int or (type(value) is float and key in _BOUNDS):
+            out[key] = value
+    return out
+
+
+def _kinds(given: Schema) -> list[str]:
+    kinds = _list(given.get("type")) or [given.get("type")]
+    if given.get("nullable") is True:  # as OpenAPI 3.0 says it
+        kinds = [*kinds, "null"]
+    known = [one for one in dict.fromkeys(one for one in kinds if isinstance(one, str)) if one in _TYPES]
+    return [] if known == ["null"] and given.get("nullable") is True else known
+
+
+def _kept(schema: Any) -> Schema:
+    given = _schema(schema)
+    kept: Schema = {"default": given["default"]} if "default" in given else {}
+    if isinstance(given.get("description"), str):
+        kept["description"] = given["description"]
+    return kept
 
 
 def _schema(value: Any) -> Schema:
@@ -216,30 +254,70 @@ def _schema(value: Any) -> Schema:
     return cast("Schema", value) if isinstance(value, dict) else {}
 
 
-def _kept(schema: Any) -> Schema:
-    return {key: value for key, value in _schema(schema).items() if key in ("description", "default")}
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _properties(schema: Mapping[str, Any]) -> Schema:
+    return _schema(schema.get("properties"))
+
+
+def _required(schema: Mapping[str, Any]) -> list[str]:
+    return [name for name in _list(schema.get("required")) if isinstance(name, str)]
+
+
+def _own_name(schema: Schema, inside: tuple[str, ...]) -> str:
+    """What a type is called by its maker: as its definition, else by its title; nothing when it has no name."""
+    title = schema.get("title")
+    referred = _named(inside[-1], "") if inside else ""
+    return referred or (title.strip() if isinstance(title, str) else "")
+
+
+def _named(ref: str, hint: str) -> str:
+    """The name of a definition; a pointer into the middle of a schema gives none."""
+    place, _, name = ref.rpartition("/")
+    return unquote(name) if place.rpartition("/")[2] in ("$defs", "definitions", "schemas") else hint
+
+
+def _resolved(ref: str, root: Any) -> Any:
+    """What a reference within a document points to; nothing is ever fetched."""
+    if not ref.startswith("#"):
+        return {}
+    found = root
+    for step in ref[1:].split("/")[1:]:
+        key = unquote(step).replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict):
+            found = cast("Schema", found).get(key)
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(cast("list[Any]", found)):
+            found = cast("list[Any]", found)[int(key)]
+        else:
+            return {}
+    return found
+
+
+def _refs(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        given = cast("Schema", value)
+        if isinstance(given.get("$ref"), str):
+            yield given["$ref"]
+        for one in given.values():
+            yield from _refs(one)
+    elif isinstance(value, list):
+        for one in cast("list[Any]", value):
+            yield from _refs(one)
+
+
+def _needed(schema: Schema, root: Any) -> Schema:
+    """What a schema points to, directly or through others."""
+    found: Schema = {}
+    waiting = list(_refs(schema))
+    while waiting:
+        ref = waiting.pop()
+        if ref not in found:
+            found[ref] = _resolved(ref, root)
+            waiting += _refs(found[ref])
+    return found
 
 
 def _camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in re.split(r"\W+|_", name))
-
-
-def _docstring(text: str) -> str:
-    safe = text.replace("\\", "\\\\").replace('"""', "'''")
-    lines = safe.split("\n")
-    if len(lines) == 1 and not safe.endswith('"'):
-        return f'    """{safe}"""'
-    indented = "\n".join(f"    {line}".rstrip() for line in lines[1:])
-    return f'    """{lines[0]}\n{indented}\n    """'
-
-
-def _reached(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """The definitions that a schema needs, directly or through others."""
-    found: dict[str, Any] = {}
-    names = _REF.findall(json.dumps(schema, default=str))
-    while names:
-        name = names.pop()
-        if name not in found:
-            found[name] = definitions.get(name)
-            names.extend(_REF.findall(json.dumps(found[name], default=str)))
-    return found

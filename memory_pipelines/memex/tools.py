@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from memory_pipelines.errors import BudgetExceededError, CancelledRunError, InvalidInputError, ToolError
 from memory_pipelines.memex.kernels.spelling import identifier
-from memory_pipelines.memex.shapes import Schema, Shelf
+from memory_pipelines.memex.shapes import Schema
 
 SHOWN_ERRORS = 10
 """How many complaints about one value are shown; a model mends the first ones first."""
@@ -171,25 +171,6 @@ def tool_of(function: Callable[..., Any], *, name: str | None = None, descriptio
         arguments=arguments,
         result=result,
     )
-
-
-def stubs(tools: Sequence[Tool], *, result: Mapping[str, Any] | None = None) -> str:
-    """What the model reads of its tools: Python stubs, several times shorter than their JSON schemas.
-
-    Args:
-        tools: in the order in which they are shown.
-        result: JSON schema of what `submit` takes, None to leave `submit` out.
-
-    Returns:
-        A class for each object type, then a function for each tool.
-    """
-    shelf = Shelf()
-    functions = [shelf.function(tool.name, tool.description, tool.parameters, tool.returns) for tool in tools]
-    if result is not None:
-        shape = shelf.add(result, "Result")
-        doc = "Give the result and end the work." + (" Its fields may be given by name." if "$ref" in shape else "")
-        functions.append(f'def submit(value: {shelf.text(shape)}) -> NoReturn:\n    """{doc}"""')
-    return "\n\n".join([*(shelf.block(name) for name in shelf.types), *functions])
 
 
 def _arguments(called: str, signature: inspect.Signature, hints: Mapping[str, Any]) -> type[BaseModel]:

@@ -5,7 +5,7 @@ from kernel_cases import BUILT_IN, FACT, JANUARY, OWN_PROCESS, Plan, Span, expos
 
 from memory_pipelines.errors import BudgetExceededError, InvalidInputError
 from memory_pipelines.memex.kernels.base import Kernel
-from memory_pipelines.memex.tools import schema_of, tool_of
+from memory_pipelines.memex.tools import Tool, schema_of, tool_of
 
 
 @pytest.fixture(params=BUILT_IN)
@@ -170,9 +170,53 @@ def test_a_forgotten_await_explains_itself(name: str) -> None:
     async def test(kernel: Kernel) -> None:
         await expose_tools(kernel)
         assert await outputs(kernel, "print(find('x'))") == ["<find(...) was not awaited: write `await find(...)`>"]
-        for use in ("find('x').text", "for one in find('x'): pass", "len(find('x'))", "if find('x'): pass"):
+        for use in (
+            *("find('x').text", "for one in find('x'): pass", "len(find('x'))", "if find('x'): pass"),
+            *("find('x')[0]", "find('x') + 1", "1 + find('x')", "find('x') == 1", "find('x') < 2", "find('x')()"),
+            *("async for one in find('x'): pass", "int(find('x'))", "sorted([find('x'), find('y')])"),
+        ):
             assert "find(...) was not awaited" in ((await kernel.run(use)).error or ""), use
         assert "was `await` forgotten?" in ((await kernel.run("submit(find('x'))")).error or "")
+
+    on(name, test)
+
+
+def test_help_shows_how_a_tool_is_called(name: str) -> None:
+    async def test(kernel: Kernel) -> None:
+        await expose_tools(kernel)
+        told = 'async def find(text: str, top: int = 1) -> list[Fact]:\n    """Find facts."""'
+        for block in ("help(find)", "help('find')"):
+            (text,) = await outputs(kernel, block)
+            assert text.startswith("class Fact:\n    text: str\n    at: datetime\n")
+            assert text.endswith(f"\n\n{told}")
+        assert await outputs(kernel, "help()", "help('elsewhere')") == ["meet\nfind\nfail", "'elsewhere'"]
+
+    on(name, test)
+
+
+def test_names_that_are_no_python_are_mapped_back(name: str) -> None:
+    fields = {"class": {"type": "string"}, "a-b": {"type": "integer"}, "a_b": {"type": "integer"}, "@id": {}}
+    given: list[dict[str, object]] = []
+
+    def echo(**arguments: object) -> dict[str, object]:
+        given.append(arguments)
+        return arguments
+
+    schema = {"type": "object", "properties": fields}
+    tool = Tool(name="echo", description="", parameters=schema, returns={"title": "Row", **schema}, function=echo)
+
+    async def test(kernel: Kernel) -> None:
+        await kernel.expose([tool])
+        seen = await outputs(
+            kernel,
+            "row = await echo(class_='c', a_b2=1, a_b=2, id=3)\nrow.class_, row.a_b2, row.a_b, row.id, row['a-b']",
+            "(await echo(**{'class': 'd'})).class_",
+            "(await echo('e')).class_",
+        )
+        assert seen == ["('c', 1, 2, 3, 1)", "'d'", "'e'"]
+        assert given == [{"class": "c", "a-b": 1, "a_b": 2, "@id": 3}, {"class": "d"}, {"class": "e"}]
+        # what was not set is not sent as None, which the schema does not allow
+        assert (await kernel.run("submit(Row(class_='f'))")).value == {"class": "f"}
 
     on(name, test)
 

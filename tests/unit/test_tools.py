@@ -1,6 +1,5 @@
 """Tools: what a typed function becomes, what a model reads of it, and how a call of it is checked."""
 
-import ast
 import asyncio
 import dataclasses
 import datetime
@@ -9,14 +8,10 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from memory_pipelines.errors import BudgetExceededError, InvalidInputError, ToolError
-from memory_pipelines.memex.kernels.objects import Types
-from memory_pipelines.memex.shapes import Shelf
-from memory_pipelines.memex.tools import Tool, schema_of, stubs, tool_of
+from memory_pipelines.memex.tools import tool_of
 
 JANUARY = datetime.datetime(2026, 1, 2, 3, 4, tzinfo=datetime.UTC)
 
@@ -70,51 +65,6 @@ def test_a_tool_has_the_name_the_docstring_and_the_schemas_of_its_function() -> 
     assert tool.parameters["properties"]["top"] == {"default": 10, "type": "integer"}
     assert tool.returns is not None
     assert tool.returns["type"] == "array"
-
-
-def test_stubs_are_read_as_python_and_name_each_type_once() -> None:
-    text = stubs([tool_of(search), tool_of(tree)], result=schema_of(list[Hit], mode="validation"))
-    assert text == (
-        "class Hit:\n"
-        "    document: str  # where it was found\n"
-        "    at: datetime\n"
-        "    kind: Literal['title', 'body'] = 'body'\n"
-        "    score: float | None = None\n\n"
-        "class Node:\n"
-        '    """A thing with things below it."""\n'
-        "    name: str\n"
-        "    below: list[Node] = []\n\n"
-        "class Span:\n"
-        "    start: int\n"
-        "    end: int\n\n"
-        "async def search(query: str, top: int = 10, schema: str | None = None) -> list[Hit]:\n"
-        '    """Search the documents.\n'
-        "    query: what to look for\n"
-        '    """\n\n'
-        "async def tree(root: Node, span: Span) -> Node:\n"
-        '    """Grow a tree."""\n\n'
-        "def submit(value: list[Hit]) -> NoReturn:\n"
-        '    """Give the result and end the work."""'
-    )
-
-
-def test_different_types_of_one_name_are_kept_apart() -> None:
-    shelf = Shelf()
-    one = {"type": "object", "title": "Row", "properties": {"a": {"type": "integer"}}}
-    other = {"type": "object", "title": "Row", "properties": {"b": {"type": "string"}}}
-    assert [shelf.text(shelf.add(schema, "x")) for schema in (one, other, dict(one))] == ["Row", "Row2", "Row"]
-
-
-def test_names_that_are_no_python_are_respelt_in_the_stub() -> None:
-    parameters = {
-        "type": "object",
-        "properties": {"class": {"type": "string"}, "no-dash": {"type": "integer"}, "needed": {}},
-        "required": ["needed"],
-    }
-    tool = Tool(name="odd", description='Says "hi"', parameters=parameters, returns=None, function=dict)
-    text = stubs([tool])
-    assert "async def odd(needed: Any, class_: str | None = None, no_dash: int | None = None) -> Any:" in text
-    ast.parse(text)
 
 
 def test_results_have_json_form() -> None:
@@ -219,66 +169,3 @@ def opaque_result() -> threading.Event:
 def test_functions_that_cannot_be_tools_are_refused(function: Callable[..., Any], name: str | None, said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
         tool_of(function, name=name)
-
-
-names = st.sampled_from(["a", "b-c", "class", "_id", "2nd", "schema", "model_x", "", "копия"])
-leaves = st.sampled_from(
-    [
-        {"type": "string"},
-        {"type": "string", "format": "date-time"},
-        {"type": "integer", "minimum": 3},
-        {"type": ["number", "null"]},
-        {"type": "boolean", "default": True},
-        {"enum": ["x", 1, None]},
-        {"enum": []},
-        {"const": {"deep": 1}},
-        {"$ref": "#/$defs/Thing"},
-        {"$ref": "#/$defs/Nowhere"},
-        {"type": "unheard of"},
-        {"anyOf": []},
-        {"description": 'says "quoted"'},
-        {},
-    ]
-)
-schemas = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
-        st.fixed_dictionaries({"type": st.just("array"), "prefixItems": st.lists(inner, max_size=2)}),
-        st.fixed_dictionaries({"anyOf": st.lists(inner, max_size=3)}),
-        st.fixed_dictionaries({"type": st.just("object"), "additionalProperties": inner}),
-        st.fixed_dictionaries(
-            {
-                "type": st.just("object"),
-                "title": st.sampled_from(["Thing", "Other", "No Name"]),
-                "properties": st.dictionaries(names, inner, max_size=3),
-                "required": st.lists(names, max_size=2),
-                "additionalProperties": st.booleans(),
-            }
-        ),
-    ),
-    max_leaves=8,
-)
-values = st.recursive(
-    st.none() | st.integers(0, 9) | st.text("ab", max_size=2),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(names, inner, max_size=2),
-    max_leaves=5,
-)
-
-
-@given(schemas, schemas, values)
-def test_no_schema_of_anybody_breaks_the_stub_or_the_objects(schema: Any, thing: Any, value: Any) -> None:
-    whole = {**schema, "$defs": {"Thing": thing}}
-    tool = Tool(
-        name="odd",
-        description="",
-        parameters={"type": "object", "properties": {"given": whole}},
-        returns=whole,
-        function=dict,
-    )
-    ast.parse(stubs([tool], result=whole))
-    shelf = Shelf()
-    shape = shelf.add(whole, "Whole")
-    types = Types()
-    types.learn(shelf.types)
-    types.rebuild(shape, value)

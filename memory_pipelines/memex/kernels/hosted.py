@@ -15,6 +15,7 @@ from memory_pipelines.memex.kernels.packing import Packer
 from memory_pipelines.memex.kernels.spelling import identifier
 from memory_pipelines.memex.kernels.wire import FrameError
 from memory_pipelines.memex.shapes import Schema, parameter_names
+from memory_pipelines.memex.stubs import whole_stub
 from memory_pipelines.memex.tools import Tool
 
 
@@ -125,7 +126,7 @@ class HostedKernel(ABC):
         given.shown = [
             {
                 "name": tool.name,
-                "doc": shelf.function(tool.name, tool.description, tool.parameters, tool.returns),
+                "doc": whole_stub(shelf, tool),
                 "parameters": parameter_names(tool.parameters),
                 "returns": None if tool.returns is None else shelf.add(tool.returns, f"{tool.name}_result"),
             }

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, ForwardRef, Literal, Optional, Union, cast
+from typing import TYPE_CHECKING, Any, ClassVar, ForwardRef, Literal, Optional, Union, cast
 from uuid import UUID
 
 from memory_pipelines.memex.kernels.capture import short
-from memory_pipelines.memex.kernels.spelling import identifier
+from memory_pipelines.memex.kernels.spelling import identifiers
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
@@ -142,23 +142,30 @@ class Types:
         from pydantic import Field, create_model
 
         fields: dict[str, Any] = {}
+        lent: set[str] = set()
         required = schema.get("required", ())
         properties = cast("dict[str, Schema]", schema.get("properties", {}))
         plain = {field: one for field, one in properties.items() if not field.startswith("_")}
-        for field, one in plain.items():
+        for python, field in identifiers(properties).items():
+            if field not in plain:
+                continue
+            one = plain[field]
             kind = self._kind(one, None)
             if field in required and "default" not in one:
                 default = ...
             else:
                 default = one.get("default")
-                kind = kind if "default" in one else Optional[kind]  # noqa: UP045 - built at run time
-            python = identifier(field)
+                if "default" not in one:
+                    kind = Optional[kind]  # noqa: UP045 - built at run time
+                    lent.add(python)
             fields[python] = (kind, Field(default, alias=field if python != field else None))
         base = _records.closed if schema.get("additionalProperties") is False and plain == properties else _records.open
         try:
-            return create_model(name, __base__=base, __module__="kernel", **fields)
+            made = create_model(name, __base__=base, __module__="kernel", **fields)
         except _odd_schema():
             return _records.open
+        cast("Any", made).lent = frozenset(lent)
+        return made
 
     def _kind(self, schema: Any, classes: Mapping[str, Any] | None) -> Any:
         """The type of a schema; other object types by name as long as they are being built."""
@@ -213,10 +220,11 @@ class _Records:
 
     @cached_property
     def open(self) -> type["BaseModel"]:
-        from pydantic import BaseModel, ConfigDict
+        from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
         class Record(BaseModel):
             model_config = ConfigDict(extra="allow", populate_by_name=True, protected_namespaces=())
+            lent: ClassVar[frozenset[str]] = frozenset()  # fields that are None until set, and have no default
 
             def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
                 cut = short()
@@ -224,7 +232,18 @@ class _Records:
                     yield name, _Shown(value.isoformat() if isinstance(value, datetime.date) else cut(value))
 
             def __getitem__(self, name: str) -> Any:
-                return self.__dict__[name] if name in self.__dict__ else (self.model_extra or {})[name]
+                for field, one in type(self).model_fields.items():
+                    if name in (field, one.alias):
+                        return self.__dict__[field]
+                return (self.model_extra or {})[name]
+
+            @model_serializer(mode="wrap")
+            def _sent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+                """What nobody set stays away, where only we put None: who made the schema may not take it."""
+                whole: dict[str, Any] = dump(self)
+                for field in self.lent - self.model_fields_set:
+                    whole.pop(type(self).model_fields[field].alias or field, None)
+                return whole
 
             def __str__(self) -> str:
                 return repr(self)

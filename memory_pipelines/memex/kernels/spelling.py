@@ -4,7 +4,8 @@ Part of the worker: standard library only.
 """
 
 import keyword
-import re
+import unicodedata
+from collections.abc import Iterable
 
 
 def identifier(name: str) -> str:
@@ -16,7 +17,41 @@ def identifier(name: str) -> str:
     Returns:
         The name itself where it can be used.
     """
-    plain = re.sub(r"\W", "_", name) or "x"
+    # Python reads names in this form of Unicode: another one would be shown and then not be found.
+    form = unicodedata.normalize("NFKC", name)
+    plain = "".join(character if f"a{character}".isidentifier() else "_" for character in form)
+    if plain != name and not name.startswith("_"):
+        plain = plain.lstrip("_")  # `$id` and `@type` are no private names
+    plain = plain or "x"
     if not plain.isidentifier():
         plain = f"x{plain}"
-    return f"{plain}_" if keyword.iskeyword(plain) else plain
+    return f"{plain}_" if keyword.iskeyword(plain) or plain == "__debug__" else plain
+
+
+def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Spell several names so that no two become one.
+
+    Args:
+        names: any texts, each once.
+        taken: identifiers that must not be used.
+
+    Returns:
+        Identifier to name, in the order of the names. A name that can be used keeps itself; others that would be
+        spelt alike get a number.
+    """
+    given = list(dict.fromkeys(names))
+    refused = frozenset(taken)
+    used = set(refused)
+    spelt = {name: name for name in given if identifier(name) == name and name not in refused}
+    used.update(spelt)
+    for name in given:
+        if name not in spelt:
+            base = identifier(name)
+            base = wanted = f"{base}_" if base in refused else base
+            number = 1
+            while wanted in used:
+                number += 1
+                wanted = f"{base}{number}"
+            spelt[name] = wanted
+            used.add(wanted)
+    return {spelt[name]: name for name in given}
