@@ -137,7 +137,7 @@ class Pending(Record):
     actor_id: str
     version: int  # cleared only while it is still this
     tokens: int  # estimate of unread conversation
-    last_said_at: Moment | None  # of the newest item
+    last_said_at: Moment | None  # of the newest item, not later than when it came
     failures: int = 0  # runs in a row that failed it
     retry_at: Moment | None = None  # sensor-started runs leave it alone until then
 

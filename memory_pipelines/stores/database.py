@@ -178,6 +178,10 @@ def translated() -> Generator[None]:
         ) from error
     except OverflowError as error:
         raise InvalidInputError("a number is too large for the database") from error
+    except UnicodeEncodeError as error:  # a name on the command line whose bytes are not UTF-8, for one
+        raise InvalidInputError(
+            "a value holds half of a surrogate pair, which no text can; give it in valid UTF-8"
+        ) from error
     except StatementError as error:
         if isinstance(error.orig, MemoryPipelinesError):  # raised by a column type
             raise error.orig from None

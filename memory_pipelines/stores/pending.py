@@ -25,13 +25,16 @@ def first_version(now: datetime) -> int:
 def mark_append(
     session: Session, store: str, actor_id: str, *, tokens: int, last_said_at: datetime, now: datetime
 ) -> None:
-    """Mark an actor pending for every pipeline on a session store."""
+    """Mark an actor pending for every pipeline on a session store.
+
+    What claims to be said later than now came from a wrong clock: an actor would not fall quiet before that time.
+    """
     _mark(
         session,
         actor_id,
         col(PipelineRow.session_store) == store,
         tokens=tokens,
-        last_said_at=last_said_at,
+        last_said_at=min(last_said_at, now),
         now=now,
     )
 
@@ -87,13 +90,14 @@ def _mark(
 
 def seed(session: Session, pipeline: PipelineRow, *, now: datetime) -> None:
     """Mark every actor of a new pipeline's session store."""
+    last, told = func.max(col(SessionRow.last_activity_time)), literal(now, Utc())
     rows = (
         select(
             literal(pipeline.id),
             col(SessionRow.actor_id),
             literal(first_version(now), BigInteger()),
             func.sum(col(SessionRow.tokens)),
-            func.max(col(SessionRow.last_activity_time)),
+            case((last > told, told), else_=last),
             literal(0),
         )
         .where(col(SessionRow.store) == pipeline.session_store)

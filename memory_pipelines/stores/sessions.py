@@ -241,6 +241,8 @@ def _open(
     identity = _store(transaction, store).id
     incoming.identifier(session_id, "a session")
     incoming.identifier(actor_id, "an actor")
+    if parent_id is not None:
+        incoming.identifier(parent_id, "a parent session")
     row = transaction.get(SessionRow, (identity, session_id), with_for_update=True)
     if row is None:
         parent = transaction.get(SessionRow, (identity, parent_id)) if parent_id else None

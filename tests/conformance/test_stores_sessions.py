@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stores_world import NOON, World, later, said, texts
 
 from memory_pipelines.errors import AbortedError, AlreadyExistsError, InvalidInputError, NotFoundError
-from memory_pipelines.records import ImportedSession, NewItem
+from memory_pipelines.records import ImportedSession, NewItem, Policy
 from memory_pipelines.stores.base import Page, Stores
 
 HARD_TEXTS = [
@@ -155,12 +155,34 @@ def test_an_unknown_session_needs_an_actor(world: World) -> None:
         world.stores.sessions.append("nowhere", "s9", [said("x")], actor_id="ana", now=NOON)
 
 
-@pytest.mark.parametrize("bad", ["", "a\x00b", "x" * 513])
+@pytest.mark.parametrize("bad", ["", "a\x00b", "a\ud800", "x" * 513])
 def test_ids_that_cannot_be_kept_are_refused(world: World, bad: str) -> None:
     with pytest.raises(InvalidInputError, match="actor"):
         world.say("s1", "x", actor=bad)
     with pytest.raises(InvalidInputError, match="session"):
         world.say(bad, "x")
+    child = ImportedSession(session_id="s1", actor_id="ana", parent_id=bad)
+    with pytest.raises(InvalidInputError, match="parent session"):
+        world.stores.sessions.add_imported("support", child, now=NOON)
+
+
+def test_asking_for_what_no_text_can_be_is_refused(world: World) -> None:
+    with pytest.raises(InvalidInputError, match="UTF-8"):
+        world.stores.sessions.get_session("support", "s\udcff")
+    with pytest.raises(InvalidInputError, match="UTF-8"):
+        world.stores.sessions.list_sessions("support", Page(), actor_id="a\udcff")
+
+
+def test_what_was_said_in_the_future_does_not_put_an_actor_off(world: World) -> None:
+    ahead = ImportedSession(session_id="s1", actor_id="ana", items=(said("x", NOON + timedelta(days=36500)),))
+    world.stores.sessions.add_imported("support", ahead, now=NOON)
+    world.stores.memories.create_store("second-memory", creator="local", now=NOON)
+    world.stores.pipelines.create(
+        "later", session_store="support", memory_store="second-memory", policy=Policy(), creator="local", now=later(60)
+    )
+
+    assert [one.last_said_at for one in world.stores.pipelines.pending("nightly")] == [NOON]
+    assert [one.last_said_at for one in world.stores.pipelines.pending("later")] == [later(60)]
 
 
 # Imports
