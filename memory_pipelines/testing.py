@@ -1,11 +1,12 @@
 """Public doubles for tests of code that asks models: no network, no waiting, the same every time."""
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from memory_pipelines.errors import GatewayFinalError
-from memory_pipelines.gateway.base import ModelInfo, Request, Response, Usage
+from memory_pipelines.gateway.base import ModelInfo, Request, Response, ToolCall, Usage
 
 Answer = str | Response | Exception
 """What a script says: a text, a whole response, or an error to raise."""
@@ -28,6 +29,7 @@ class ScriptedGateway:
         *,
         context_tokens: int = 8192,
         profile: Literal["small", "strong"] = "small",
+        tool_calls: bool = False,
     ) -> None:
         """Keep the script.
 
@@ -35,10 +37,12 @@ class ScriptedGateway:
             answers: one for each call, in order; or a function of the request, sync or async.
             context_tokens: what `describe` says of every model.
             profile: what `describe` says of every model.
+            tool_calls: what `describe` says of every model: whether it calls tools natively.
         """
         self._answer = answers if callable(answers) else _in_turn(answers)
         self._context_tokens = context_tokens
         self._profile: Literal["small", "strong"] = profile
+        self._tool_calls = tool_calls
         self.requests: list[Request] = []
         self.closed = False
 
@@ -81,11 +85,33 @@ class ScriptedGateway:
 
     def describe(self, model: str) -> ModelInfo:
         """Say of every model what the script was made with."""
-        return ModelInfo(name=model, context_tokens=self._context_tokens, profile=self._profile)
+        return ModelInfo(
+            name=model, context_tokens=self._context_tokens, profile=self._profile, tool_calls=self._tool_calls
+        )
 
     async def close(self) -> None:
         """End it; further calls are errors."""
         self.closed = True
+
+
+def calling(*calls: tuple[str, object], text: str = "") -> Response:
+    """Make an answer that calls tools natively.
+
+    Args:
+        calls: name and arguments of each: a dict, or a text that stands for what a model wrote, maybe malformed.
+        text: what the model says beside.
+
+    Returns:
+        The answer; the ids of its calls are `c1`, `c2` and so on.
+
+    Example:
+        ScriptedGateway([calling(("search", {"query": "tea"})), calling(("submit", {"value": 4}))])
+    """
+    made = tuple(
+        ToolCall(id=f"c{number}", name=name, arguments=given if isinstance(given, str) else json.dumps(given))
+        for number, (name, given) in enumerate(calls, start=1)
+    )
+    return Response(text=text, finish="tool_calls", tool_calls=made)
 
 
 def _in_turn(answers: Sequence[Answer]) -> Callable[[Request], Answer]:

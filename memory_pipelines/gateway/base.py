@@ -95,6 +95,7 @@ class ModelInfo(BaseModel):
     context_tokens: int = 8192  # prompt and answer together
     profile: Literal["small", "strong"] = "small"  # small unless the model is known to write code well
     priced: bool = False  # whether a price is known
+    tool_calls: bool = False  # whether it is known to call tools natively
 
 
 class Gateway(Protocol):

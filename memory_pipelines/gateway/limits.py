@@ -1,6 +1,7 @@
 """Limits of one process on model calls: how many at once, how many and how many tokens a minute."""
 
 import asyncio
+import json
 import threading
 import time
 from collections import deque
@@ -31,6 +32,9 @@ def estimate_tokens(request: Request) -> int:
         request: not yet sent.
     """
     text = "".join(message.content for message in request.messages)
+    text += "".join(call.name + call.arguments for message in request.messages for call in message.tool_calls)
+    if request.tools:
+        text += json.dumps(request.tools, ensure_ascii=False)
     beyond_ascii = sum(not char.isascii() for char in text)
     return (len(text) - beyond_ascii) // 4 + beyond_ascii + request.max_tokens
 

@@ -49,7 +49,11 @@ def describe_model(
     price = entry.get("input_cost_per_token")
     priced = isinstance(price, int | float) and price > 0
     return ModelInfo(
-        name=model, context_tokens=context, profile="strong" if is_strong(model) else "small", priced=priced
+        name=model,
+        context_tokens=context,
+        profile="strong" if is_strong(model) else "small",
+        priced=priced,
+        tool_calls=entry.get("supports_function_calling") is True,
     )
 
 

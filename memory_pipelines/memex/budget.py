@@ -48,6 +48,11 @@ class Meter:
         """Whether the next answer is the last that may come."""
         return self.turns == self.budget.turns - 1
 
+    @property
+    def used_up(self) -> bool:
+        """Whether no further answer may come."""
+        return any(spent >= limit for spent, limit in self._bounded().values())
+
     def begin_turn(self) -> None:
         """Count one more answer of the model, before it is asked for.
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
-from memory_pipelines.gateway.base import Finish, Usage
+from memory_pipelines.gateway.base import Finish, ToolCall, Usage
 from memory_pipelines.memex.answers import Origin
 from memory_pipelines.memex.kernels.base import State
 
@@ -30,8 +30,8 @@ class Header(EventBase):
     at: AwareDatetime  # when it started
     model: str  # as it was asked for
     purpose: str
-    action_space: str
-    kernel: str
+    action_space: str  # memex or tools
+    kernel: str  # none in the action space `tools`
     isolation: dict[str, JsonValue]  # what isolates the kernel, as it says itself
     tools: tuple[str, ...] = ()  # names of what the code may call
     scope: tuple[str, ...] = ()  # names of the variables it starts with
@@ -56,6 +56,7 @@ class LlmResponse(EventBase):
     kind: Literal["llm_response"] = "llm_response"
     turn: int
     text: str  # all of it, with what was dropped before the code was looked for
+    tool_calls: tuple[ToolCall, ...] = ()  # native calls, as the model wrote them
     finish: Finish
     usage: Usage
     model: str = ""  # as the provider named it
@@ -75,24 +76,24 @@ class Block(EventBase):
 
 
 class ToolCalled(EventBase):
-    """A block called a tool of the host."""
+    """A block, or the model itself, called a tool of the host."""
 
     kind: Literal["tool_call"] = "tool_call"
     turn: int
     name: str
     args: dict[str, JsonValue]
-    error: str | None = None  # what the block was told when the call failed
+    error: str | None = None  # what the block or the model was told when the call failed
     milliseconds: float
 
 
 class Observed(EventBase):
-    """A block ended."""
+    """A block ended, or a native call of a tool."""
 
     words = frozenset({"kind", "state"})
 
     kind: Literal["observation"] = "observation"
     turn: int
-    number: int  # that of the block
+    number: int  # that of the block, or of the call in its answer
     output: str
     cut: int  # characters left out of `output`
     error: str | None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence, Sized
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel
 
@@ -21,8 +21,17 @@ KEPT_CHARS = 600
 """How much of an unusable answer stays in the conversation."""
 
 
+Form = Literal["code", "json", "call", "tools"]
+"""What an answer should be: a fenced block, JSON, a native call with code, or native calls of tools."""
+
+
 def system_prompt(
-    tools: Sequence[Tool], *, result: Mapping[str, Any], instructions: str = "", output_chars: int = 10_000
+    tools: Sequence[Tool],
+    *,
+    result: Mapping[str, Any],
+    instructions: str = "",
+    output_chars: int = 10_000,
+    channel: Literal["text", "tool"] = "text",
 ) -> str:
     """The rules of the work with a kernel, then what can be called, then the instructions.
 
@@ -33,16 +42,60 @@ def system_prompt(
         result: JSON schema of what `submit` takes.
         instructions: of the agent's owner.
         output_chars: where an observation is cut.
+        channel: how code travels.
 
     Returns:
         The text.
     """
     text = Template(_file("memex.md")).substitute(
+        action=_sections("action.md")[channel],
         output_chars=f"{output_chars:,}",
         stubs=stubs(tools, result=result),
         instructions=f"\n{instructions.strip()}" if instructions.strip() else "",
     )
     return text.strip()
+
+
+def tools_prompt(*, instructions: str = "", output_chars: int = 10_000) -> str:
+    """The rules of the work with native tool calls; what can be called travels beside the messages.
+
+    Args:
+        instructions: of the agent's owner.
+        output_chars: where a result is cut.
+
+    Returns:
+        The text; the same arguments give the same bytes.
+    """
+    text = Template(_file("tools.md")).substitute(
+        output_chars=f"{output_chars:,}", instructions=f"\n{instructions.strip()}" if instructions.strip() else ""
+    )
+    return text.strip()
+
+
+def python_tool() -> dict[str, Any]:
+    """The native tool that code travels by."""
+    parameters = {
+        "type": "object",
+        "properties": {"code": {"type": "string"}},
+        "required": ["code"],
+        "additionalProperties": False,
+    }
+    return native_tool("python", _sections("action.md")["python"], parameters)
+
+
+def native_tool(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool as a gateway takes it.
+
+    Args:
+        name: of the tool.
+        description: for the model.
+        parameters: JSON schema of the arguments, an object.
+
+    Returns:
+        Its OpenAI form.
+    """
+    function = {"name": name, "description": description, "parameters": dict(parameters)}
+    return {"type": "function", "function": function}
 
 
 def json_prompt(schema: Mapping[str, Any], *, instructions: str = "") -> str:
@@ -59,12 +112,13 @@ def json_prompt(schema: Mapping[str, Any], *, instructions: str = "") -> str:
     return Template(_file("json.md")).substitute(schema=compact, instructions=instructions.strip()).strip()
 
 
-def task_message(task: str, scope: Mapping[str, object], *, notice: str | None = None) -> str:
-    """The task and a table of what is in scope; never the contents.
+def task_message(task: str, scope: Mapping[str, object], *, look: str = "", notice: str | None = None) -> str:
+    """The task and a table of what is in scope; never the contents, but for a look that was asked for.
 
     Args:
         task: in words.
         scope: the variables that the kernel starts with.
+        look: lines that show some of the contents.
         notice: a last line.
 
     Returns:
@@ -72,8 +126,10 @@ def task_message(task: str, scope: Mapping[str, object], *, notice: str | None =
     """
     parts = [task.strip()]
     if scope:
-        rows = "\n".join(f"- {name}: {_described(value)}" for name, value in scope.items())
+        rows = "\n".join(f"- {name}: {described(value)}" for name, value in scope.items())
         parts.append(f"In scope:\n{rows}")
+    if look:
+        parts.append(f"A first look, cut short:\n{look}")
     if notice:
         parts.append(notice)
     return "\n\n".join(parts)
@@ -104,31 +160,60 @@ def observation_text(seen: Observation, *, number: int, blocks: int) -> str:
     return "\n".join(parts)
 
 
-def feedback(problem: str, *, bound: bool) -> str:
+def feedback(problem: str, *, form: Form) -> str:
     """What the model is told of an answer that holds nothing that can be run.
 
     Args:
         problem: malformed, truncated, empty or repetition.
-        bound: whether the answer should have been JSON.
+        form: what the answer should have been.
 
     Returns:
         The text.
     """
-    return _feedbacks()[f"{'json' if bound else 'code'}.{problem}"]
+    return _sections("feedback.md")[f"{form}.{problem}"]
 
 
-def refused_submit(lines: str, *, bound: bool) -> str:
-    """What the model is told of a value that is not of the result's type.
+def refused_submit(lines: str, *, form: Form) -> str:
+    """What the model is told of a value that is not accepted.
 
     Args:
-        lines: `path: message`, one a line.
-        bound: whether the answer should have been JSON.
+        lines: what is wrong with it: `path: message`, one a line.
+        form: what the answer should have been.
 
     Returns:
         The text.
     """
-    again = "Answer again with JSON that matches the schema." if bound else "Mend the value and submit it again."
+    again = "Mend the value and submit it again."
+    if form == "json":
+        again = "Answer again with JSON that matches the schema."
     return f"[the submitted value was not accepted]\n{lines}\n{again}"
+
+
+def unread_submit(line: str) -> str:
+    """What the model is told once when it submits before it has looked at anything.
+
+    Args:
+        line: code that would be a first look.
+
+    Returns:
+        The text.
+    """
+    return (
+        "[the submitted value was not accepted]\nNothing of what is in scope was looked at yet. "
+        f"Look first, for example by `{line}`, then submit what you found."
+    )
+
+
+def rebound_text(names: Sequence[str]) -> str:
+    """What the model is told when a block assigned to names that it was given.
+
+    Args:
+        names: of the scope.
+
+    Returns:
+        The text.
+    """
+    return f"[this block assigned to {', '.join(names)}, which you were given: what was there may be gone from it]"
 
 
 def shortened(answer: str) -> str:
@@ -138,7 +223,15 @@ def shortened(answer: str) -> str:
     return answer if len(answer) <= KEPT_CHARS else f"{answer[:KEPT_CHARS]}\n[...]"
 
 
-def _described(value: object) -> str:
+def described(value: object) -> str:
+    """What a value is, by its type and size and never by its content.
+
+    Args:
+        value: of the scope.
+
+    Returns:
+        Text such as `list of Fact(text, kind), 3 items`.
+    """
     kind = type(value).__name__
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
@@ -178,6 +271,6 @@ def _file(name: str) -> str:
 
 
 @cache
-def _feedbacks() -> dict[str, str]:
-    sections = [part.partition("\n") for part in _file("feedback.md").split("# ") if part.strip()]
+def _sections(name: str) -> dict[str, str]:
+    sections = [part.partition("\n") for part in _file(name).split("# ") if part.strip()]
     return {name.strip(): text.strip() for name, _, text in sections}

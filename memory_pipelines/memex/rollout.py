@@ -1,41 +1,32 @@
-"""The loop: ask the model, run its code in the kernel, show it what happened, until a value is submitted."""
+"""What every rollout does, however the agent acts: ask the model, count, record, remind, check what is submitted."""
 
 import hashlib
+import json
 import time
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
-from memory_pipelines.errors import BadOutputError, BudgetExceededError, RefusedError, ToolError
-from memory_pipelines.gateway.base import Gateway, Message, Request
-from memory_pipelines.memex.answers import Answer, Problem, read_answer
+from memory_pipelines.errors import BadOutputError, BudgetExceededError, ContextTooLongError, ToolError
+from memory_pipelines.gateway.base import Gateway, Request, Response, ToolCall
+from memory_pipelines.memex.answers import Problem
 from memory_pipelines.memex.budget import Meter
-from memory_pipelines.memex.events import (
-    Block,
-    Event,
-    Feedback,
-    LlmRequest,
-    LlmResponse,
-    Observed,
-    Submitted,
-    ToolCalled,
-)
-from memory_pipelines.memex.kernels.base import MAIN, Kernel, Observation
-from memory_pipelines.memex.prompt import feedback, observation_text, refused_submit, shortened, task_message
+from memory_pipelines.memex.events import Event, Feedback, LlmRequest, LlmResponse, Submitted, ToolCalled
+from memory_pipelines.memex.history import History
+from memory_pipelines.memex.prompt import Form, feedback, shortened
 from memory_pipelines.memex.tools import Tool, complaints
 from memory_pipelines.text import clean_text
+from memory_pipelines.wording import tokens_of
 
 _PATIENCE = 3
 """How many unreadable answers in a row end a rollout; its turns may end it before."""
 
 _REMINDERS = 1
-"""How often in a row a model that should write code is reminded to do so."""
-
-_REFUSED = "SubmitError: "
-"""How a kernel begins the error of a value that does not fit; lines of `path: message` follow."""
+"""How often in a row a model that should act is reminded to do so."""
 
 _SAID: Mapping[str, str] = {
     "malformed": "they hold nothing that can be run",
@@ -54,95 +45,129 @@ class Plan:
     gateway: Gateway
     purpose: str
     system: str  # the system prompt
+    form: Form  # what an answer should be
     tools: tuple[Tool, ...]
     adapter: TypeAdapter[Any]  # the authority on submitted values
-    result_schema: Mapping[str, Any] | None  # for quick feedback in the kernel; None for any value
+    result_schema: Mapping[str, Any] | None  # for quick feedback to the model; None for any value
     text_result: bool  # whether plain text may stand for the result
     answer_schema: Mapping[str, Any] | None  # binds the model's answers to JSON
     max_tokens: int  # of one answer
     temperature: float
+    output_chars: int  # of one observation
+    context_tokens: int | None = None  # what the model takes; None: nothing is ever cut from the conversation
+    look_tokens: int = 0  # what a first look at the scope may cost
+    scope_tokens: int = 0  # what the scope may cost as text, where there is no kernel
 
     @property
     def bound(self) -> bool:
         """Whether answers should be JSON."""
-        return self.answer_schema is not None
+        return self.form == "json"
 
 
-class Rollout:
-    """One task on its way through the loop."""
+class Rollout(ABC):
+    """One task on its way through the loop. Subclasses say how an answer becomes action."""
 
-    def __init__(self, plan: Plan, *, kernel: Kernel, meter: Meter, record: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        meter: Meter,
+        record: Callable[[Event], None],
+        native: Sequence[dict[str, Any]] = (),
+        mark: str,
+    ) -> None:
         """Join the parts.
 
         Args:
             plan: what the agent is.
-            kernel: open, used by nobody else.
             meter: counts what is spent.
             record: takes events.
+            native: tools that are offered to the model natively.
+            mark: stands for an old observation that was cut.
         """
         self._plan = plan
-        self._kernel = kernel
         self._meter = meter
         self._record = record
-        self._messages: list[Message] = []
+        self._native = tuple(native)
+        self._mark = mark
+        self._history = History("", "", mark=mark, context_tokens=None, answer_tokens=0)
         self._unreadable = 0  # answers in a row that held nothing to run
         self._bad: BadOutputError | None = None  # what was wrong with the last turn, if its output was
 
+    @abstractmethod
     async def run(self, task: str, scope: Mapping[str, Any]) -> Any:
         """Work on the task until a value of the result's type is submitted.
 
         Args:
             task: in words.
-            scope: variables that the kernel starts with.
+            scope: values that the task is about.
 
         Returns:
             The value, checked and converted by the result's type.
 
         Raises:
+            InvalidInputError: the scope cannot be given to the model's work.
             BadOutputError: the model's output could not be used, several times; `reason` says how.
             RefusedError: the model refused.
             BudgetExceededError: a bound was reached.
         """
-        await self._kernel.put(scope)
-        watched = [_WatchedTool.of(tool, self._called) for tool in self._plan.tools]
-        await self._kernel.expose(watched, result=self._plan.result_schema)
-        # Bound answers cannot look at the scope: it is there for the code of rules that answer in the model's place.
-        shown: Mapping[str, Any] = {} if self._plan.bound else scope
-        self._messages = [
-            Message(role="system", content=clean_text(self._plan.system)),
-            Message(role="user", content=clean_text(task_message(task, shown, notice=self._notice()))),
-        ]
-        while True:
-            answer = await self._ask()
-            if answer.refused:
-                raise RefusedError("the model refused the work", turns=self._meter.turns)
-            if not answer.blocks:
-                answer = self._reminded(answer)
-            if not answer.blocks:
-                continue
-            done, value = await self._run_blocks(answer)
-            if done:
-                return value
 
-    async def _ask(self) -> Answer:
-        plan, turn = self._plan, self._begin_turn()
-        self._record(LlmRequest(turn=turn, messages=len(self._messages), prefix=_hash(self._messages)))
-        response = await plan.gateway.complete(
+    def _begin(self, task: str) -> None:
+        """Begin the conversation by the system prompt and the text of the task."""
+        tools = tokens_of(json.dumps(self._native)) if self._native else 0
+        self._history = History(
+            clean_text(self._plan.system),
+            clean_text(task),
+            mark=self._mark,
+            context_tokens=self._plan.context_tokens,
+            answer_tokens=self._plan.max_tokens + tools,
+        )
+
+    async def _ask(self) -> Response:
+        turn = self._begin_turn()
+        self._history.fit()
+        messages = self._history.messages
+        prefix = hashlib.sha256(to_json(messages)).hexdigest()[:16]
+        self._record(LlmRequest(turn=turn, messages=len(messages), prefix=prefix))
+        try:
+            response = await self._complete()
+        except ContextTooLongError:
+            # The context is smaller than it was said to be, or its tokens are shorter.
+            if self._plan.context_tokens is None or not self._history.cut():
+                raise
+            response = await self._complete()
+        self._meter.add(response.usage)
+        self._history.measured(response.usage)
+        text = clean_text(response.text)
+        calls = tuple(
+            ToolCall(id=call.id, name=clean_text(call.name), arguments=clean_text(call.arguments))
+            for call in (response.tool_calls if self._native else ())
+        )
+        self._record(
+            LlmResponse(
+                turn=turn,
+                text=text,
+                tool_calls=calls,
+                finish=response.finish,
+                usage=response.usage,
+                model=response.model,
+            )
+        )
+        return response.model_copy(update={"text": text, "tool_calls": calls})
+
+    async def _complete(self) -> Response:
+        plan = self._plan
+        return await plan.gateway.complete(
             Request(
                 purpose=plan.purpose,
                 model=plan.model,
-                messages=tuple(self._messages),
+                messages=tuple(self._history.messages),
                 answer_schema=None if plan.answer_schema is None else dict(plan.answer_schema),
+                tools=self._native,
                 max_tokens=plan.max_tokens,
                 temperature=plan.temperature,
             )
         )
-        self._meter.add(response.usage)
-        text = clean_text(response.text)
-        self._record(
-            LlmResponse(turn=turn, text=text, finish=response.finish, usage=response.usage, model=response.model)
-        )
-        return read_answer(text, response.finish, bound=plan.bound, fits=self._fits)
 
     def _begin_turn(self) -> int:
         try:
@@ -153,96 +178,56 @@ class Rollout:
             raise
         return self._meter.turns
 
-    def _reminded(self, answer: Answer) -> Answer:
-        """Tell the model that its answer cannot be used, or give up on it, or take the text for the result."""
-        problem: Problem = answer.problem or "malformed"
-        self._unreadable += 1
-        self._bad = self._bad_output(problem)
-        wordy = problem == "malformed" and not self._plan.bound
-        if self._unreadable >= (_REMINDERS + 1 if wordy else _PATIENCE):
-            if self._plan.text_result and wordy:
-                return Answer(answer.kept, blocks=(f"submit({answer.kept!r})",), origin="wrapped")
-            raise self._bad
-        text = feedback(problem, bound=self._plan.bound)
-        self._record(Feedback(turn=self._meter.turns, reason=problem, text=text))
-        self._tell(shortened(answer.kept), [text])
-        return answer
+    def _remind(self, problem: Problem, kept: str) -> bool:
+        """Tell the model that its answer cannot be used, or give up on it.
 
-    async def _run_blocks(self, answer: Answer) -> tuple[bool, Any]:
-        """Run the blocks of an answer up to the first error or submit.
+        Args:
+            problem: what is wrong with the answer.
+            kept: the answer for the history.
 
         Returns:
-            Whether the work is done, and the result.
+            Whether the text of the answer is to be taken for the result instead.
+
+        Raises:
+            BadOutputError: patience is at an end.
         """
+        wordy = problem == "malformed" and not self._plan.bound
+        if self._tire(problem, patience=_REMINDERS + 1 if wordy else _PATIENCE):
+            if self._plan.text_result and wordy:
+                return True
+            raise self._bad_output(problem)
+        text = feedback(problem, form=self._plan.form)
+        self._record(Feedback(turn=self._meter.turns, reason=problem, text=text))
+        self._history.tell(shortened(kept), self._with_notice(text))
+        return False
+
+    def _tire(self, problem: Problem, *, patience: int = _PATIENCE) -> bool:
+        """Count an answer that holds nothing to run; true when it is one too many."""
+        self._unreadable += 1
+        self._bad = self._bad_output(problem)
+        return self._unreadable >= patience
+
+    def _rest(self) -> None:
+        """Forget what was wrong with earlier answers: this one can be run."""
         self._unreadable, self._bad = 0, None
-        told: list[str] = []
-        for number, code in enumerate(answer.blocks, start=1):
-            seen = await self._run_block(number, code, answer)
-            refused: str | None = None  # `path: message` lines
-            if seen.submitted and seen.error is None:
-                try:
-                    value = self._plan.adapter.validate_json(to_json(seen.value))
-                except ValidationError as error:
-                    refused = complaints(error)
-                else:
-                    self._submitted(seen.value)
-                    return True, value
-            elif seen.error is not None and _REFUSED in seen.error:
-                refused = seen.error.partition(_REFUSED)[2].partition("\n")[2]
-            if refused is not None:
-                self._submitted(seen.value, refused)
-            told += self._shown(seen, refused, answer, number)
-            if seen.error is None and refused is None:
-                continue
-            told += [f"[block {later} not run]" for later in range(number + 1, len(answer.blocks) + 1)]
-            break
-        if answer.cut:
-            told.append("[your last block was cut off and not run]")
-        if answer.imitated:
-            told.append("[what you wrote after your block looked like an observation and was dropped]")
-        self._tell(answer.kept, told)
-        return False, None
 
-    async def _run_block(self, number: int, code: str, answer: Answer) -> Observation:
-        turn = self._meter.turns
-        self._record(Block(turn=turn, number=number, namespace=MAIN, code=code, origin=answer.origin))
-        seen = await self._kernel.run(code)
-        self._record(
-            Observed(
-                turn=turn,
-                number=number,
-                output=seen.output,
-                cut=seen.cut,
-                error=seen.error,
-                state=seen.state,
-                milliseconds=seen.milliseconds,
-            )
-        )
-        return seen
+    def _checked(self, value: Any) -> tuple[Any, str | None]:
+        """A submitted value as the result's type has it, or `path: message` lines that say why it is not."""
+        try:
+            return self._plan.adapter.validate_json(to_json(value)), None
+        except ValidationError as error:
+            return None, complaints(error)
 
-    def _shown(self, seen: Observation, refused: str | None, answer: Answer, number: int) -> list[str]:
-        """What the model is told of one block; of a block that the host wrote it is told only what was wrong."""
-        bound = self._plan.bound
-        if answer.origin != "model" and refused is not None:
-            return [refused_submit(refused, bound=bound)]
-        if answer.origin != "model" and seen.error is not None:
-            self._bad = self._bad_output("malformed")  # the value itself could not be written as Python
-            return [feedback("malformed", bound=bound)]
-        shown = [observation_text(seen, number=number, blocks=len(answer.blocks))]
-        if refused is not None and seen.error is None:
-            shown.append(refused_submit(refused, bound=bound))
-        return shown
-
-    def _submitted(self, value: Any, refused: str | None = None) -> None:
+    def _submitted(self, value: Any, refused: str | None = None, *, sound: bool = False) -> None:
+        """Record a submit and why it was refused; `sound` for a value that is not itself wrong."""
         errors = () if refused is None else tuple(refused.split("\n"))
-        if refused is not None:
+        if refused is not None and not sound:
             self._bad = self._bad_output("type", errors=list(errors))
         self._record(Submitted(turn=self._meter.turns, ok=refused is None, value=value, errors=errors))
 
-    def _tell(self, kept: str, told: list[str]) -> None:
+    def _with_notice(self, text: str) -> str:
         notice = self._notice()
-        text = "\n\n".join([*told, notice] if notice else told)
-        self._messages += [Message(role="assistant", content=kept), Message(role="user", content=text)]
+        return f"{text}\n\n{notice}" if notice else text
 
     def _notice(self) -> str | None:
         return None if self._plan.bound else self._meter.notice()  # a bound answer always submits
@@ -257,12 +242,9 @@ class Rollout:
             **facts,
         )
 
-    def _fits(self, value: object) -> bool:
-        try:
-            self._plan.adapter.validate_json(to_json(value))
-        except ValidationError:
-            return False
-        return True
+    def _watched(self) -> list[Tool]:
+        """The tools, each of which reports its calls."""
+        return [_WatchedTool.of(tool, self._called) for tool in self._plan.tools]
 
     def _called(self, name: str, arguments: Mapping[str, object], error: str | None, milliseconds: float) -> None:
         args = to_jsonable_python(dict(arguments), fallback=str)
@@ -291,7 +273,3 @@ class _WatchedTool(Tool):
             raise
         finally:
             self.called(self.name, arguments, error, (time.perf_counter() - started) * 1000)
-
-
-def _hash(messages: list[Message]) -> str:
-    return hashlib.sha256(to_json(messages)).hexdigest()[:16]

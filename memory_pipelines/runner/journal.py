@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from memory_pipelines.errors import BudgetExceededError
 from memory_pipelines.gateway.base import Gateway, ModelInfo, Request, Response
 from memory_pipelines.records import Pipeline, Run, StageUsage
-from memory_pipelines.redaction import redact_json
+from memory_pipelines.redaction import redact, redact_json
 from memory_pipelines.stores.base import Progress
 
 
@@ -81,6 +82,10 @@ class JournalGateway:
         usage = response.usage
         kept: Any = redact_json(response.model_dump(mode="json"))
         kept["usage"] = {}  # booked once, here
+        # Ids look like secrets and are none. Without them no later request of the rollout would be found again.
+        kept["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": _redacted(call.arguments)} for call in response.tool_calls
+        ]
         self._progress.record_call(
             self._pipeline,
             self._run.number,
@@ -91,6 +96,16 @@ class JournalGateway:
             usage=StageUsage(stage=self._stage, **usage.model_dump()),
             now=self._clock(),
         )
+
+
+def _redacted(arguments: str) -> str:
+    """Redact the arguments of a call inside of its JSON, which stays as the model wrote it where nothing is secret."""
+    try:
+        value: object = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return redact(arguments)  # malformed; the model is told so
+    clean = redact_json(value)
+    return arguments if clean == value else json.dumps(clean, ensure_ascii=False)
 
 
 def trajectory_path(home: Path, pipeline_id: str, run: int, actor_id: str, stage: str) -> Path:

@@ -78,7 +78,7 @@ class TestCode:
         assert outcome.usage == outcome.trajectory.usage
 
     def test_the_model_is_told_names_and_sizes_and_nothing_of_the_contents(self, kernel: str) -> None:
-        gateway = ScriptedGateway([py("submit(1)")])
+        gateway = ScriptedGateway([py("submit(len(items))")])
 
         run(agent(gateway, kernel=kernel), scope={"items": [Item(1, "likes tea")], "note": "private"})
 
@@ -395,7 +395,7 @@ class TestBounds:
 class TestTrajectory:
     def test_the_file_says_what_happened(self, kernel: str, tmp_path: Path) -> None:
         path = tmp_path / "t.jsonl"
-        gateway = ScriptedGateway(["Hm.", py("print('a')\n1 / 0"), py("submit(1)")])
+        gateway = ScriptedGateway(["Hm.", py("print('a')\n1 / 0"), py("submit(len(items))")])
 
         outcome = run(
             agent(gateway, kernel=kernel, result=int, purpose="distill", trajectory=path), scope={"items": [1]}
@@ -515,7 +515,11 @@ class TestWrongUse:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"action_space": "tools"}, "supported so far: memex"),
+            ({"action_space": "json"}, "known: memex, tools"),
+            ({"action_channel": "voice"}, "known: auto, tool, text"),
+            ({"action_space": "tools", "action_channel": "text"}, "is for code; leave it out"),
+            ({"action_space": "tools", "answer_schema": {"type": "object"}}, "leave answer_schema out"),
+            ({"action_channel": "tool", "answer_schema": {"type": "object"}}, "leave answer_schema out"),
             ({"kernel": "docker"}, "inprocess"),
             ({"result": Callable[[], int]}, "no JSON form"),
             ({"tools": [print]}, "tool"),

@@ -107,12 +107,15 @@ def test_the_model_is_told_when_its_variables_are_gone() -> None:
 
 
 @pytest.mark.parametrize("problem", ["malformed", "truncated", "empty", "repetition"])
-def test_each_problem_has_words_of_its_own_in_both_forms(problem: str) -> None:
-    code, bound = prompt.feedback(problem, bound=False), prompt.feedback(problem, bound=True)
+@pytest.mark.parametrize(
+    ("form", "word"), [("code", "block"), ("json", "JSON"), ("call", "`python`"), ("tools", "nswer")]
+)
+def test_each_problem_has_words_of_its_own_in_each_form(problem: str, form: prompt.Form, word: str) -> None:
+    text = prompt.feedback(problem, form=form)
 
-    assert "block" in code
-    assert "JSON" in bound
-    assert "#" not in code + bound
+    assert word in text
+    assert "#" not in text
+    assert len({prompt.feedback(problem, form=one) for one in ("code", "json", "call", "tools")}) == 4
 
 
 def test_an_unusable_answer_stays_short_and_is_never_empty() -> None:
