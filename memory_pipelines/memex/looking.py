@@ -15,6 +15,9 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FIRST = 3
 """How many items of a list are shown first."""
 
+_WORDS = 30
+"""Characters of a line that are neither the name nor the value, with the count of what is left out."""
+
 
 class Looking:
     """Follows the blocks of one rollout."""
@@ -68,7 +71,7 @@ def look(scope: Mapping[str, Any], tokens: int) -> tuple[str, bool]:
     whole, left = True, tokens
     for number, (name, value) in enumerate(scope.items()):
         share = left // (len(scope) - number)  # what one value leaves is there for the others
-        text, all_of_it = _short(value, 4 * share)
+        text, all_of_it = _short(value, max(0, 4 * share - len(name) - _WORDS))
         line = f"- {name} = {text}"
         while line and tokens_of(line + "\n") > share:
             line = line[: min(len(line) - 1, len(line) * share // tokens_of(line + "\n"))]

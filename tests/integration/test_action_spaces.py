@@ -86,11 +86,12 @@ class TestOneArgument:
         ),
     )
 
+    @pytest.mark.parametrize("kernel", ["inprocess", "subprocess"])
     @pytest.mark.parametrize(("options", "answers"), SCRIPTS)
-    def test_the_same_agent_gives_the_same_value_and_events(self, options: Any, answers: Any) -> None:
+    def test_the_same_agent_gives_the_same_value_and_events(self, options: Any, answers: Any, kernel: str) -> None:
         gateway = ScriptedGateway(answers)
 
-        outcome = run(agent(gateway, tools=[price], result=Total, **options), scope={"orders": ORDERS})
+        outcome = run(agent(gateway, kernel=kernel, tools=[price], result=Total, **options), scope={"orders": ORDERS})
 
         assert outcome.value == Total(city="Graz", cents=735)
         assert [(one.name, one.args) for one in outcome.trajectory.tool_calls] == [

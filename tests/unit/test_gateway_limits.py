@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from memory_pipelines.errors import GatewayError, GatewayFinalError, GatewayTransientError, RateLimitedError
-from memory_pipelines.gateway.base import Message, Request
+from memory_pipelines.gateway.base import Message, Request, ToolCall
 from memory_pipelines.gateway.limits import CallLimits, Turnstile, estimate_tokens
 from memory_pipelines.gateway.patience import Patience, Retrier
 
@@ -297,3 +297,12 @@ def test_a_final_error_is_not_repeated() -> None:
     with pytest.raises(GatewayFinalError):
         retry(clock, [GatewayFinalError("no key"), "never"], Patience(), lambda: 1.0)
     assert clock.slept == []
+
+
+def test_estimates_count_tools_and_calls() -> None:
+    call = ToolCall(id="c1", name="find", arguments="a" * 36)
+    said = (Message(role="assistant", content="abcd", tool_calls=(call,)),)
+    tool = {"x": "y" * 31}  # 40 characters as JSON, 42 in a list
+
+    assert estimate_tokens(Request(purpose="p", model="m", messages=said, max_tokens=10)) == 11 + 10
+    assert estimate_tokens(Request(purpose="p", model="m", messages=said, tools=(tool,), max_tokens=10)) == 21 + 10

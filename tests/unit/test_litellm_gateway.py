@@ -27,6 +27,7 @@ from memory_pipelines.gateway.litellm_gateway import LiteLLMGateway, load_litell
 from memory_pipelines.gateway.models import describe_model
 from memory_pipelines.gateway.patience import Patience
 from memory_pipelines.gateway.provider_errors import is_refusal, may_be_about_the_schema, retry_after, translate
+from memory_pipelines.memex import Agent
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 CONVERSATION = "Ana moved to Lisbon in spring and prefers metric units."
@@ -211,6 +212,33 @@ def test_native_tool_calls_go_both_ways() -> None:
     assert asked["tools"] == [tool]
     assert asked["messages"][1]["tool_calls"][0]["id"] == "c0"
     assert asked["messages"][2]["tool_call_id"] == "c0"
+
+
+def test_an_agent_of_native_calls_speaks_the_providers_form() -> None:
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    def call(name: str, number: int, arguments: str) -> dict[str, Any]:
+        return {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+    both = [call("add", 1, '{"a": 1, "b": 2}'), call("add", 2, '{"a": 1')]
+    end = [call("submit", 3, '{"value": 3}')]
+
+    async def main() -> tuple[Any, list[dict[str, Any]]]:
+        answers = [(200, answer(None, finish="tool_calls", tool_calls=calls)) for calls in (both, end)]
+        async with gateway(*answers) as (opened, provider):
+            agent = Agent(model="openai/gpt-4.1", gateway=opened, tools=[add], action_space="tools", result=int)
+            return (await agent.run("1 + 2?")).value, provider.asked
+
+    value, (first, second) = asyncio.run(main())
+
+    assert value == 3
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["add", "submit"]
+    said, good, bad = second["messages"][2:]
+    assert [one["function"]["arguments"] for one in said["tool_calls"]] == ['{"a": 1, "b": 2}', "{}"]
+    assert (good["role"], good["tool_call_id"], good["content"]) == ("tool", "c1", "3")
+    assert (bad["tool_call_id"], bad["content"]) == ("c2", '[error]\nthe arguments are not a JSON object: {"a": 1')
 
 
 def test_an_answer_schema_binds_the_answer() -> None:
@@ -573,4 +601,16 @@ def test_the_real_table_knows_a_well_known_model() -> None:
     info = LiteLLMGateway().describe("openai/gpt-4.1")
 
     assert info.context_tokens > 1_000_000
-    assert (info.profile, info.priced) == ("strong", True)
+    assert (info.profile, info.priced, info.tool_calls) == ("strong", True, True)
+
+
+def test_native_tool_calls_are_only_expected_where_the_table_says_so() -> None:
+    table = {"gpt-x": {"supports_function_calling": True, "litellm_provider": "openai"}, "gpt-y": {}}
+
+    assert [describe_model(name, table).tool_calls for name in ("gpt-x", "openai/gpt-x", "gpt-y", "?", "offline")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
