@@ -148,11 +148,12 @@ def _value(found: Scan, finish: Finish, fits: Callable[[object], bool] | None) -
     return _repaired([*(piece.body for piece in found.fences if _may_hold_json(piece)), text])
 
 
-def loads(text: str) -> Any:
+def loads(text: str, *, raw_breaks: bool = False) -> Any:
     """Read strict JSON, no more: without NaN and infinities, which have no Python literal.
 
     Args:
         text: JSON.
+        raw_breaks: strings may hold line breaks and tabs as they are.
 
     Returns:
         The value.
@@ -161,7 +162,7 @@ def loads(text: str) -> Any:
         ValueError: it is not JSON, or nested too deeply.
     """
     try:
-        return _DECODER.decode(text.strip())
+        return (_RAW_DECODER if raw_breaks else _DECODER).decode(text.strip())
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -178,6 +179,7 @@ def _finite(digits: str) -> float:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_RAW_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, strict=False)
 
 
 def _is_json(text: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from memory_pipelines.gateway.base import ToolCall
 from memory_pipelines.memex.answers import loads
 from memory_pipelines.memex.fences import complete
+from memory_pipelines.text import clean_json
 
 PYTHON = "python"
 """The tool that runs a block, where code travels as a native call."""
@@ -59,17 +60,19 @@ def _arguments(call: ToolCall) -> tuple[dict[str, Any] | None, str]:
     """The arguments and their text for the conversation, or None."""
     if not call.arguments.strip():
         return {}, "{}"
+    text = call.arguments
     try:
-        value: object = loads(call.arguments)
+        value: object = loads(text)
     except ValueError:
         try:
             # Models write line breaks into JSON strings as they are.
-            value = json.loads(call.arguments, strict=False)
-        except (ValueError, RecursionError):
-            value = call.arguments
-        text = json.dumps(value, ensure_ascii=False)
-    else:
-        text = call.arguments
+            value = loads(text, raw_breaks=True)
+            text = json.dumps(value, ensure_ascii=False)
+        except ValueError:
+            value = text
+    clean = clean_json(value)  # half a character, escaped, would fail wherever the value is written
+    if clean != value:
+        value, text = clean, json.dumps(clean, ensure_ascii=False)
     if isinstance(value, dict):
         return cast("dict[str, Any]", value), text
     # Models that were taught a tool called python in another form write bare code.

@@ -391,6 +391,26 @@ class TestCodeChannel:
     def test_code_in_another_dress_is_run(self, text: str) -> None:
         assert run(agent(ScriptedGateway([calling(("python", text))]), action_channel="tool")).value == 1
 
+    @pytest.mark.parametrize("options", [{"action_space": "tools", "tools": [rate]}, {"action_channel": "tool"}])
+    def test_half_characters_fail_nowhere(self, options: Any) -> None:
+        half = "a\\ud800b"
+        if "tools" in options:
+            answers = [calling(("rate", f'{{"city": "{half}"}}')), calling(("submit", f'{{"value": "{half}"}}'))]
+        else:
+            codes = (f"'{half}'", f"submit('{half}')")
+            answers = [calling(("python", f'{{"code": "{code}"}}')) for code in codes]
+        gateway = ScriptedGateway(answers)
+
+        assert run(agent(gateway, result=str, **options)).value == "a\ufffdb"
+        assert "a\ufffdb" in last(gateway)[0].content
+        assert json.loads(gateway.requests[-1].model_dump_json())
+
+    @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+    def test_what_is_no_json_is_no_value(self, number: str) -> None:
+        gateway = ScriptedGateway([calling(("submit", f'{{"value": {number}}}')), calling(("submit", {"value": 1.5}))])
+
+        assert run(agent(gateway, action_space="tools", result=float)).value == 1.5
+
     def test_fenced_code_is_taken_all_the_same(self) -> None:
         gateway = ScriptedGateway([py("x = 1"), block("submit(x)")])
 
