@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from memory_pipelines import __version__
-from memory_pipelines.cli import dev, importing, memory, pipeline, quickstart, runs, stores
+from memory_pipelines.cli import dev, importing, memory, pipeline, quickstart, runs, stores, trajectory
 from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError, SettingsError
 
 FAILED, WRONG_USE = 1, 2
@@ -30,6 +30,7 @@ app.add_typer(stores.memory_stores, name="memory-store")
 pipeline.app.registered_commands.extend(runs.app.registered_commands)
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(memory.app, name="memory")
+app.add_typer(trajectory.app, name="trajectory")
 
 
 def _version(wanted: bool) -> None:

@@ -20,10 +20,12 @@ from memory_pipelines.memex.kernels.base import Kernel, Limits
 from memory_pipelines.memex.kernels.namespace import OWN_NAMES
 from memory_pipelines.memex.kernels.opening import open_kernel
 from memory_pipelines.memex.prompt import json_prompt, system_prompt, tools_prompt
+from memory_pipelines.memex.recorder import Recorder
 from memory_pipelines.memex.rollout import Plan
 from memory_pipelines.memex.tool_space import ToolRollout
 from memory_pipelines.memex.tools import Tool, schema_of, tool_of
-from memory_pipelines.memex.trajectory import Recorder, Trajectory
+from memory_pipelines.memex.trajectory import Trajectory
+from memory_pipelines.text import clean_text
 
 ACTION_SPACES = ("memex", "tools")
 """How an agent may act: by code in a kernel, or by native tool calls."""
@@ -195,10 +197,10 @@ class Agent(Generic[ResultT]):
             async with deadline:
                 plan = await self._plan_for_model()
                 if self._space == "tools":
-                    recorder.add(self._header(scope, kernel="none", isolation={}))
+                    recorder.add(self._header(task, scope, kernel="none", isolation={}))
                     return await ToolRollout(plan, meter=meter, record=recorder.add).run(task, scope)
                 async with self._opened() as kernel:
-                    recorder.add(self._header(scope, kernel=self._kernel, isolation=kernel.isolation))
+                    recorder.add(self._header(task, scope, kernel=self._kernel, isolation=kernel.isolation))
                     return await CodeRollout(plan, kernel=kernel, meter=meter, record=recorder.add).run(task, scope)
         except TimeoutError as error:
             if not deadline.expired():
@@ -233,7 +235,7 @@ class Agent(Generic[ResultT]):
             )
         return replace(plan, system=system, form=form, context_tokens=info.context_tokens, scope_tokens=scope_tokens)
 
-    def _header(self, scope: Mapping[str, Any], *, kernel: str, isolation: Mapping[str, Any]) -> Header:
+    def _header(self, task: str, scope: Mapping[str, Any], *, kernel: str, isolation: Mapping[str, Any]) -> Header:
         return Header(
             at=self._clock(),
             model=self._plan.model,
@@ -243,6 +245,7 @@ class Agent(Generic[ResultT]):
             isolation=dict(isolation),
             tools=tuple(tool.name for tool in self._plan.tools),
             scope=tuple(scope),
+            task=clean_text(task),
         )
 
 

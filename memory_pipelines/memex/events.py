@@ -1,15 +1,36 @@
 """The events of a rollout, as records."""
 
-from typing import Annotated, ClassVar, Literal
+import math
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from memory_pipelines.gateway.base import Finish, ToolCall, Usage
 from memory_pipelines.memex.answers import Origin
 from memory_pipelines.memex.kernels.base import State
+from memory_pipelines.text import clean_text
 
-FORMAT = 1
+_MAX_DEPTH = 100
+"""How deep a kept value may be nested; readers of JSON stop at about 200."""
+
+FORMAT = 2
 """Version of the lines; goes up when a reader of old lines would misread new ones."""
+
+
+class Blob(BaseModel):
+    """Where a large value of an event is."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")  # of the content, which is named by it
+    chars: int
+    is_json: bool  # JSON text of a value, else the text itself
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.sha256}.{'json' if self.is_json else 'txt'}"
 
 
 class EventBase(BaseModel):
@@ -18,6 +39,8 @@ class EventBase(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     words: ClassVar[frozenset[str]] = frozenset({"kind"})  # fields that hold words of ours, never content
+
+    blobs: dict[str, Blob] = Field(default_factory=dict[str, Blob])  # fields that are stored beside the lines
 
 
 class Header(EventBase):
@@ -35,6 +58,7 @@ class Header(EventBase):
     isolation: dict[str, JsonValue]  # what isolates the kernel, as it says itself
     tools: tuple[str, ...] = ()  # names of what the code may call
     scope: tuple[str, ...] = ()  # names of the variables it starts with
+    task: str = ""  # what was asked, in words
 
 
 class LlmRequest(EventBase):
@@ -82,6 +106,7 @@ class ToolCalled(EventBase):
     turn: int
     name: str
     args: dict[str, JsonValue]
+    result: JsonValue = None  # what it gave; None when it failed
     error: str | None = None  # what the block or the model was told when the call failed
     milliseconds: float
 
@@ -122,6 +147,18 @@ class Feedback(EventBase):
     text: str
 
 
+class Spawned(EventBase):
+    """The code started a subagent."""
+
+    words = frozenset({"kind", "child"})
+
+    kind: Literal["spawn"] = "spawn"
+    turn: int
+    child: str  # id of the subagent
+    task: str  # in words
+    scope: tuple[str, ...] = ()  # names of the variables that it was given
+
+
 class Failed(EventBase):
     """The rollout ends by an error."""
 
@@ -146,10 +183,34 @@ class End(EventBase):
 
 
 Event = Annotated[
-    Header | LlmRequest | LlmResponse | Block | ToolCalled | Observed | Submitted | Feedback | Failed | End,
+    Header | LlmRequest | LlmResponse | Block | ToolCalled | Observed | Submitted | Feedback | Spawned | Failed | End,
     Field(discriminator="kind"),
 ]
 """One line of a trajectory."""
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 """Reads an event of any kind."""
+
+
+def recordable(value: object, depth: int = 0) -> JsonValue:
+    """What a trajectory keeps of a value, whatever it is.
+
+    Args:
+        value: mostly JSON; a tool may give out more than that.
+        depth: how deep it is nested.
+
+    Returns:
+        JSON that every reader takes: what is not JSON is named by its type.
+    """
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if depth < _MAX_DEPTH and isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return {clean_text(str(key)): recordable(one, depth + 1) for key, one in pairs}
+    if depth < _MAX_DEPTH and isinstance(value, list | tuple):
+        return [recordable(one, depth + 1) for one in cast("list[object]", value)]
+    return f"<{type(value).__name__}>"

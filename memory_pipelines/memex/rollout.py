@@ -15,7 +15,7 @@ from memory_pipelines.errors import BadOutputError, BudgetExceededError, Context
 from memory_pipelines.gateway.base import Gateway, Request, Response, ToolCall
 from memory_pipelines.memex.answers import Problem
 from memory_pipelines.memex.budget import Meter
-from memory_pipelines.memex.events import Event, Feedback, LlmRequest, LlmResponse, Submitted, ToolCalled
+from memory_pipelines.memex.events import Event, Feedback, LlmRequest, LlmResponse, Submitted, ToolCalled, recordable
 from memory_pipelines.memex.history import History
 from memory_pipelines.memex.prompt import Form, feedback, shortened
 from memory_pipelines.memex.tools import Tool, complaints
@@ -246,10 +246,19 @@ class Rollout(ABC):
         """The tools, each of which reports its calls."""
         return [_WatchedTool.of(tool, self._called) for tool in self._plan.tools]
 
-    def _called(self, name: str, arguments: Mapping[str, object], error: str | None, milliseconds: float) -> None:
+    def _called(
+        self, name: str, arguments: Mapping[str, object], error: str | None, milliseconds: float, result: object = None
+    ) -> None:
         args = to_jsonable_python(dict(arguments), fallback=str)
         self._record(
-            ToolCalled(turn=self._meter.turns, name=name, args=args, error=error, milliseconds=round(milliseconds, 3))
+            ToolCalled(
+                turn=self._meter.turns,
+                name=name,
+                args=args,
+                result=recordable(result),
+                error=error,
+                milliseconds=round(milliseconds, 3),
+            )
         )
 
 
@@ -257,19 +266,23 @@ class Rollout(ABC):
 class _WatchedTool(Tool):
     """A tool that reports its calls."""
 
-    called: Callable[[str, Mapping[str, object], str | None, float], None]
+    called: Callable[[str, Mapping[str, object], str | None, float, object], None]
 
     @classmethod
-    def of(cls, tool: Tool, called: Callable[[str, Mapping[str, object], str | None, float], None]) -> "_WatchedTool":
+    def of(
+        cls, tool: Tool, called: Callable[[str, Mapping[str, object], str | None, float, object], None]
+    ) -> "_WatchedTool":
         return cls(**{field.name: getattr(tool, field.name) for field in fields(Tool)}, called=called)
 
     async def call(self, arguments: Mapping[str, object]) -> Any:
         started = time.perf_counter()
         error: str | None = None
+        result: Any = None
         try:
-            return await super().call(arguments)
+            result = await super().call(arguments)
+            return result
         except ToolError as raised:
             error = raised.message
             raise
         finally:
-            self.called(self.name, arguments, error, (time.perf_counter() - started) * 1000)
+            self.called(self.name, arguments, error, (time.perf_counter() - started) * 1000, result)

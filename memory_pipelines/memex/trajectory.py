@@ -1,29 +1,33 @@
-"""What happened in a rollout, written one JSON line each while it goes on, and read again."""
+"""What happened in a rollout, read again: turn by turn, by kind of event, by a search."""
 
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
 
-from memory_pipelines.errors import InvalidInputError, NotFoundError, UnavailableError
+from memory_pipelines.errors import InvalidInputError, NotFoundError
 from memory_pipelines.gateway.base import Usage
+from memory_pipelines.memex.blobs import Blobs, Events
 from memory_pipelines.memex.events import (
     EVENT,
+    FORMAT,
     Block,
+    End,
     Event,
+    Feedback,
     Header,
     LlmRequest,
     LlmResponse,
     Observed,
+    Spawned,
     Submitted,
     ToolCalled,
 )
+
+KindT = TypeVar("KindT", bound=Event)
 
 
 @dataclass(frozen=True)
@@ -31,90 +35,185 @@ class Turn:
     """One answer of the model and what came of it."""
 
     number: int  # from 1
-    text: str  # what the model said; empty when no answer came
-    blocks: tuple[Block, ...]
-    outputs: tuple[Observed, ...]
-    submitted: Submitted | None
+    events: Events[Event]  # all of this turn, in order
+
+    @property
+    def text(self) -> str:
+        """What the model said; empty when no answer came."""
+        return next((event.text for event in _only(self.events, LlmResponse)), "")
+
+    @property
+    def code(self) -> str:
+        """What ran, all blocks of it."""
+        return "\n".join(block.code for block in self.blocks)
+
+    @property
+    def blocks(self) -> Events[Block]:
+        """The code that ran."""
+        return _only(self.events, Block)
+
+    @property
+    def outputs(self) -> Events[Observed]:
+        """What the blocks showed."""
+        return _only(self.events, Observed)
+
+    @property
+    def tool_calls(self) -> Events[ToolCalled]:
+        """The calls of tools."""
+        return _only(self.events, ToolCalled)
+
+    @property
+    def submitted(self) -> Submitted | None:
+        """The last value that was submitted, accepted or not."""
+        given = _only(self.events, Submitted)
+        return given[-1] if given else None
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What went wrong: errors of blocks, refused values, and what was told of an answer that could not be used."""
+        found: list[str] = []
+        for event in self.events:
+            match event:
+                case Observed(error=str() as error):
+                    found.append(error)
+                case Submitted(ok=False, errors=errors):
+                    found.extend(errors)
+                case Feedback(text=text):
+                    found.append(text)
+                case _:
+                    pass
+        return tuple(found)
+
+    @property
+    def usage(self) -> Usage:
+        """What the answer cost."""
+        return _usage(self.events)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took: waiting for the model, and running what it wrote."""
+        return self.usage.seconds + sum(event.milliseconds for event in _stored(self.events, Observed)) / 1000
 
 
 class Trajectory:
     """The events of one rollout, in order."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
-        """Keep the events."""
-        self.events = tuple(events)
+    def __init__(self, events: Iterable[Event], *, blobs: Blobs | None = None, cut: bool = False) -> None:
+        """Keep the events.
+
+        Args:
+            events: what happened.
+            blobs: where the large values of events are that do not hold them.
+            cut: whether the file they were read from ended in the middle of a line.
+        """
+        self.events: Events[Event] = Events(events, blobs)
+        self.cut = cut
+
+    def __repr__(self) -> str:
+        return f"<Trajectory of {len(self.turns)} turns>"
 
     @classmethod
     def load(cls, path: Path | str) -> "Trajectory":
         """Read a file that a rollout wrote.
 
         Args:
-            path: the file. A last line that a crash cut off is left out.
+            path: the file. A last line that a crash cut off is left out, and `cut` says so. Large values are read
+                from the folder beside it when they are looked at.
 
         Returns:
             The trajectory.
 
         Raises:
             NotFoundError: there is no such file.
-            InvalidInputError: a line is not an event; says which and why.
+            InvalidInputError: it cannot be read, is empty, or a line is not an event; says which and why.
         """
         try:
             lines = Path(path).read_bytes().split(b"\n")
         except FileNotFoundError as error:
             raise NotFoundError(f"there is no trajectory at {path}", path=str(path)) from error
+        except OSError as error:
+            raise InvalidInputError(f"{path} cannot be read: {error.strerror}", path=str(path)) from error
         events: list[Event] = []
+        cut = False
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
                 events.append(EVENT.validate_json(line))
             except ValidationError as error:
-                if number == len(lines):
+                if number == len(lines) and events:
+                    cut = True
                     break
-                first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-                raise InvalidInputError(
-                    f"{path}, line {number} is not an event of a trajectory: {first['msg']}",
-                    path=str(path),
-                    line=number,
-                ) from error
-        return cls(events)
+                raise _no_event(path, number, error) from error
+        if not events:
+            raise InvalidInputError(
+                f"{path} is empty: nothing of a rollout is in it. Give a file that an agent wrote.", path=str(path)
+            )
+        trajectory = cls(events, blobs=Blobs(path), cut=cut)
+        if trajectory.header is not None and trajectory.header.format > FORMAT:
+            raise InvalidInputError(
+                f"{path} has format {trajectory.header.format}; this version reads up to {FORMAT}. Read it with a "
+                "newer one.",
+                path=str(path),
+            )
+        return trajectory
 
     @property
     def header(self) -> Header | None:
-        """The first event; None in an empty trajectory."""
-        return next((event for event in self.events if isinstance(event, Header)), None)
+        """The first event; None where the rollout failed before its kernel was there."""
+        return next(iter(_only(self.events, Header)), None)
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def end(self) -> End | None:
+        """The last event; None in a rollout that is going on or was killed."""
+        return next(iter(_only(self.events, End)), None)
+
+    @property
+    def blocks(self) -> Events[Block]:
         """The code that ran."""
-        return tuple(event for event in self.events if isinstance(event, Block))
+        return _only(self.events, Block)
 
     @property
-    def outputs(self) -> tuple[Observed, ...]:
+    def outputs(self) -> Events[Observed]:
         """What the blocks showed."""
-        return tuple(event for event in self.events if isinstance(event, Observed))
+        return _only(self.events, Observed)
 
     @property
-    def tool_calls(self) -> tuple[ToolCalled, ...]:
+    def tool_calls(self) -> Events[ToolCalled]:
         """The calls of tools."""
-        return tuple(event for event in self.events if isinstance(event, ToolCalled))
+        return _only(self.events, ToolCalled)
+
+    @property
+    def children(self) -> Events[Spawned]:
+        """The subagents that were started."""
+        return _only(self.events, Spawned)
 
     @property
     def turns(self) -> tuple[Turn, ...]:
         """The answers of the model with what came of each."""
-        asked = [event.turn for event in self.events if isinstance(event, LlmRequest)]
-        return tuple(self._turn(number) for number in asked)
+        numbers = [event.turn for event in _stored(self.events, LlmRequest)]
+        by_turn: dict[int, list[Event]] = {number: [] for number in numbers}
+        for event in self.events.stored:
+            turn = getattr(event, "turn", None)
+            if turn in by_turn:
+                by_turn[turn].append(event)
+        return tuple(Turn(number=number, events=self.events.of(found)) for number, found in by_turn.items())
+
+    @property
+    def value(self) -> JsonValue:
+        """What was submitted and accepted, in JSON form; None when nothing was."""
+        return next((event.value for event in _only(self.events, Submitted) if event.ok), None)
 
     @property
     def usage(self) -> Usage:
         """What all calls cost, also when the end is missing."""
-        return sum((event.usage for event in self.events if isinstance(event, LlmResponse)), start=Usage())
+        return _usage(self.events)
 
-    def grep(self, pattern: str) -> tuple[Event, ...]:
+    def grep(self, pattern: str) -> Events[Event]:
         """Find events by their text.
 
         Args:
-            pattern: regular expression, looked for in every string of an event.
+            pattern: regular expression, looked for in every string of an event, large values included.
 
         Returns:
             The events that hold it.
@@ -126,109 +225,34 @@ class Trajectory:
             wanted = re.compile(pattern)
         except re.error as error:
             raise InvalidInputError(f"{pattern!r} is not a regular expression: {error}", pattern=pattern) from error
-        return tuple(
-            event
-            for event in self.events
-            if any(wanted.search(text) for text in _strings(event.model_dump(mode="json", exclude={"kind"})))
-        )
-
-    def _turn(self, number: int) -> Turn:
-        answers = [event for event in self.events if isinstance(event, LlmResponse) and event.turn == number]
-        submits = [event for event in self.events if isinstance(event, Submitted) and event.turn == number]
-        return Turn(
-            number=number,
-            text=answers[0].text if answers else "",
-            blocks=tuple(block for block in self.blocks if block.turn == number),
-            outputs=tuple(output for output in self.outputs if output.turn == number),
-            submitted=submits[-1] if submits else None,
-        )
+        pairs = zip(self.events.stored, self.events, strict=True)
+        return self.events.of([stored for stored, event in pairs if any(wanted.search(text) for text in texts(event))])
 
 
-class Recorder:
-    """Takes events as they happen; what is in the file is there even if the process is killed."""
-
-    def __init__(self, path: Path | str | None = None, *, redact: Callable[[str], str] | None = None) -> None:
-        """Open the file.
-
-        Args:
-            path: a file to write, readable by its owner only; one that is there is replaced. None keeps events in
-                memory alone.
-            redact: passed over every string of an event before it is kept or written.
-
-        Raises:
-            UnavailableError: the file cannot be written.
-        """
-        self._events: list[Event] = []
-        self._redact = redact
-        self._path = path
-        self._file: TextIOWrapper | None = None
-        if path is None:
-            return
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            self._file = os.fdopen(descriptor, "w", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise self._unwritable(error) from error
-
-    def add(self, event: Event) -> None:
-        """Keep an event.
-
-        Args:
-            event: what happened.
-
-        Raises:
-            UnavailableError: the file cannot be written.
-        """
-        if self._redact is not None:
-            event = _redacted(event, self._redact)
-        self._events.append(event)
-        if self._file is None:
-            return
-        try:
-            self._file.write(event.model_dump_json() + "\n")
-            self._file.flush()
-        except OSError as error:
-            raise self._unwritable(error) from error
-
-    @property
-    def trajectory(self) -> Trajectory:
-        """What happened until now."""
-        return Trajectory(self._events)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def _unwritable(self, error: OSError) -> UnavailableError:
-        return UnavailableError(
-            f"the trajectory {self._path} cannot be written: {error.strerror}. Free space or choose another place.",
-            path=str(self._path),
-        )
+def texts(event: Event) -> Iterator[str]:
+    """Give every string of an event, keys included."""
+    return _strings(event.model_dump(mode="json", exclude={"kind", "blobs"}))
 
 
-def _redacted(event: Event, redact: Callable[[str], str]) -> Event:
-    fields: dict[str, JsonValue] = event.model_dump(mode="json")
-    return EVENT.validate_python(
-        {name: value if name in event.words else _mapped(value, redact) for name, value in fields.items()}
+def _no_event(path: Path | str, number: int, error: ValidationError) -> InvalidInputError:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return InvalidInputError(
+        f"{path}, line {number} is not an event of a trajectory: {first['msg']}. Give a file that an agent wrote.",
+        path=str(path),
+        line=number,
     )
 
 
-def _mapped(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
-    match value:
-        case str():
-            return change(value)
-        case list():
-            return [_mapped(one, change) for one in value]
-        case dict():
-            return {change(key): _mapped(one, change) for key, one in value.items()}
-        case _:
-            return value
+def _only(events: Events[Event], kind: type[KindT]) -> Events[KindT]:
+    return events.of(_stored(events, kind))
+
+
+def _stored(events: Events[Event], kind: type[KindT]) -> Sequence[KindT]:
+    return [event for event in events.stored if isinstance(event, kind)]
+
+
+def _usage(events: Events[Event]) -> Usage:
+    return sum((event.usage for event in _stored(events, LlmResponse)), start=Usage())
 
 
 def _strings(value: JsonValue) -> Iterator[str]:

@@ -19,10 +19,13 @@ from memory_pipelines.memex.events import (
     LlmRequest,
     LlmResponse,
     Observed,
+    Spawned,
     Submitted,
     ToolCalled,
+    recordable,
 )
-from memory_pipelines.memex.trajectory import Recorder, Trajectory
+from memory_pipelines.memex.recorder import Recorder
+from memory_pipelines.memex.trajectory import Trajectory
 
 AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
@@ -84,7 +87,7 @@ def test_grep_looks_into_every_string() -> None:
 
     assert [event.kind for event in trajectory.grep("^tea$")] == ["tool_call"]
     assert [event.kind for event in trajectory.grep(r"submit\(")] == ["block"]
-    assert trajectory.grep("coffee") == ()
+    assert list(trajectory.grep("coffee")) == []
     with pytest.raises(InvalidInputError, match="not a regular expression"):
         trajectory.grep("(")
 
@@ -181,3 +184,75 @@ def test_lines_are_plain_json_objects_with_a_kind(tmp_path: Path) -> None:
 
     assert [line["kind"] for line in lines[:3]] == ["header", "llm_request", "llm_response"]
     assert lines[0]["at"] == "2026-03-01T09:30:00Z"
+
+
+def test_a_turn_says_what_it_ran_what_failed_and_what_it_cost() -> None:
+    events = two_turns()
+    events.insert(6, Submitted(turn=1, ok=False, value="x", errors=("value: not a number",)))
+    first, second = Trajectory(events).turns
+
+    assert (first.code, first.usage.tokens, first.seconds) == ("print(x)", 12, 0.001)
+    assert first.errors == ("value: not a number",)
+    assert [call.name for call in first.tool_calls] == ["search"]
+    assert (second.code, second.errors) == ("submit(7)", ())
+    assert Trajectory(events).value == 7
+
+
+def test_subagents_are_children() -> None:
+    child = Spawned(turn=1, child="1.1", task="Look into it.", scope=("rows",))
+
+    assert list(Trajectory([header(), child]).children) == [child]
+    assert list(Trajectory(two_turns()).children) == []
+
+
+def test_a_cut_file_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    write(path, two_turns())
+    assert not Trajectory.load(path).cut
+    path.write_bytes(path.read_bytes()[:-9])
+
+    loaded = Trajectory.load(path)
+
+    assert loaded.cut
+    assert loaded.end is None
+    assert loaded.usage.tokens == 35
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty"),
+        (b"\n\n", "is empty"),
+        (b"hello\n", "line 1 is not an event"),
+        (b"hello", "line 1 is not an event"),
+        (b'{"role": "user"}\n', "line 1 is not an event"),
+        (b"\xff\xfe\x00", "line 1 is not an event"),
+    ],
+)
+def test_a_file_of_somebody_else_is_one_clear_error(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "t.jsonl").write_bytes(content)
+
+    with pytest.raises(InvalidInputError, match=says):
+        Trajectory.load(tmp_path / "t.jsonl")
+
+
+def test_a_folder_is_no_trajectory(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        Trajectory.load(tmp_path)
+
+
+def test_a_later_format_is_refused(tmp_path: Path) -> None:
+    line = header().model_copy(update={"format": 99}).model_dump_json()
+    (tmp_path / "t.jsonl").write_text(line + "\n")
+
+    with pytest.raises(InvalidInputError, match="newer"):
+        Trajectory.load(tmp_path / "t.jsonl")
+
+
+def test_what_is_no_json_is_kept_by_its_type() -> None:
+    deep: list[object] = []
+    for _ in range(300):
+        deep = [deep]
+
+    assert recordable({"a": float("nan"), 1: (object(), "\ud800")}) == {"a": "nan", "1": ["<object>", "\ufffd"]}
+    assert "<list>" in str(recordable(deep))
