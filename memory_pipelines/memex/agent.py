@@ -25,6 +25,7 @@ from memory_pipelines.memex.rollout import Plan
 from memory_pipelines.memex.tool_space import ToolRollout
 from memory_pipelines.memex.tools import Tool, schema_of, tool_of
 from memory_pipelines.memex.trajectory import Trajectory
+from memory_pipelines.memex.views import viewed
 from memory_pipelines.text import clean_text
 
 ACTION_SPACES = ("memex", "tools")
@@ -149,14 +150,17 @@ class Agent(Generic[ResultT]):
         self._schema = schema
         self._planned: Plan | None = None  # with what depends on the model; it is asked about at the first task
 
-    async def run(self, task: str, *, scope: Mapping[str, Any] | None = None) -> Outcome[ResultT]:
+    async def run(
+        self, task: str, *, scope: Mapping[str, Any] | None = None, trajectory: Path | str | None = None
+    ) -> Outcome[ResultT]:
         """Work on a task in a new kernel until a value is submitted.
 
         Args:
             task: in words.
             scope: variables that the code starts with: JSON values, pydantic models, dataclasses. The model is told
                 their names, types and sizes, not what they hold unless `look_tokens` says so. In the action space
-                `tools` all of it becomes text of the task.
+                `tools` all of it becomes text of the task. Trajectories may be among them.
+            trajectory: a file for the events of this task, in place of the agent's.
 
         Returns:
             The value, what it cost and what happened.
@@ -173,10 +177,10 @@ class Agent(Generic[ResultT]):
 
         Every error of ours carries `usage`, a dict of numbers: what was spent until then.
         """
-        variables = dict(scope or {})
+        variables: dict[str, Any] = viewed(dict(scope or {}))
         _check_names(list(variables), what="variable")
         meter = Meter(self._budget, clock=time.monotonic)
-        with Recorder(self._trajectory, redact=self._redact) as recorder:
+        with Recorder(trajectory or self._trajectory, redact=self._redact) as recorder:
             try:
                 value = await self._work(task, variables, meter, recorder)
                 recorder.add(_end(meter, ok=True))

@@ -168,6 +168,7 @@ class Shelf:
         self.types[name] = {
             **_kept(bare),
             **closed,
+            **({"x-methods": bare["x-methods"]} if "x-methods" in bare else {}),
             "type": "object",
             "properties": fields,
             "required": _required(bare),

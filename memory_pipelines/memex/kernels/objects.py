@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ForwardRef, Literal, Optional, 
 from uuid import UUID
 
 from memory_pipelines.memex.kernels.capture import short
+from memory_pipelines.memex.kernels.reading import METHODS
 from memory_pipelines.memex.kernels.spelling import identifiers
 
 if TYPE_CHECKING:
@@ -161,7 +162,9 @@ class Types:
             fields[python] = (kind, Field(default, alias=field if python != field else None))
         base = _records.closed if schema.get("additionalProperties") is False and plain == properties else _records.open
         try:
-            made = create_model(name, __base__=base, __module__="kernel", **fields)
+            methods = METHODS.get(str(schema.get("x-methods")))
+            bases: Any = (base, methods) if methods else base
+            made = create_model(name, __base__=bases, __module__="kernel", **fields)
         except _odd_schema():
             return _records.open
         cast("Any", made).lent = frozenset(lent)

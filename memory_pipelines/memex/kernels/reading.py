@@ -1,0 +1,102 @@
+"""What a trajectory in a kernel's scope can be asked, beside its fields.
+
+Part of the worker: standard library only. The host's `Trajectory` has the same names.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One answer of the model and what came of it."""
+
+    number: int
+    events: list[Any]
+
+    @property
+    def text(self) -> str:
+        """What the model said."""
+        return next((event.text for event in _only(self.events, "llm_response")), "")
+
+    @property
+    def code(self) -> str:
+        """What ran, all blocks of it."""
+        return "\n".join(block.code for block in self.blocks)
+
+    @property
+    def blocks(self) -> list[Any]:
+        """The code that ran."""
+        return _only(self.events, "block")
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What the blocks showed."""
+        return _only(self.events, "observation")
+
+    @property
+    def tool_calls(self) -> list[Any]:
+        """The calls of tools."""
+        return _only(self.events, "tool_call")
+
+
+class TrajectoryMethods:
+    """Goes over the `events` of a record."""
+
+    events: list[Any]
+
+    @property
+    def blocks(self) -> list[Any]:
+        """The code that ran."""
+        return _only(self.events, "block")
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What the blocks showed."""
+        return _only(self.events, "observation")
+
+    @property
+    def tool_calls(self) -> list[Any]:
+        """The calls of tools."""
+        return _only(self.events, "tool_call")
+
+    @property
+    def children(self) -> list[Any]:
+        """The subagents that were started."""
+        return _only(self.events, "spawn")
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The answers of the model with what came of each."""
+        by_turn: dict[int, list[Any]] = {event.turn: [] for event in _only(self.events, "llm_request")}
+        for event in self.events:
+            if getattr(event, "turn", None) in by_turn:
+                by_turn[event.turn].append(event)
+        return [Turn(number, events) for number, events in by_turn.items()]
+
+    def grep(self, pattern: str) -> list[Any]:
+        """Find events by a regular expression, looked for in every string of an event."""
+        wanted = re.compile(pattern)
+        return [event for event in self.events if any(map(wanted.search, _strings(event.model_dump(mode="json"))))]
+
+
+METHODS: dict[str, type] = {"trajectory": TrajectoryMethods}
+"""By the word that a schema names under `x-methods`."""
+
+
+def _only(events: list[Any], kind: str) -> list[Any]:
+    return [event for event in events if event.kind == kind]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():  # pyright: ignore[reportUnknownVariableType]
+            if key not in ("kind", "blobs"):
+                yield from _strings(one)
+    elif isinstance(value, list):
+        for one in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _strings(one)
