@@ -59,6 +59,7 @@ KERNELS = Registry(
     "kernels",
     {
         "inprocess": "memory_pipelines.memex.kernels.inprocess:InProcessKernel",
+        "pool": "memory_pipelines.memex.kernels.pool:PoolKernel",
         "subprocess": "memory_pipelines.memex.kernels.subprocess:SubprocessKernel",
     },
 )

@@ -43,7 +43,7 @@ class Settings(BaseSettings):
     requests_per_minute: int | None = Field(default=None, ge=1, description="Model calls a minute in one process.")
     tokens_per_minute: int | None = Field(default=None, ge=1, description="Tokens a minute in one process.")
     call_seconds: float = Field(default=120.0, gt=0, description="Patience with one model call, in seconds.")
-    kernel: str = Field(default="subprocess", description="Where blocks run: subprocess, or inprocess (no isolation).")
+    kernel: str = Field(default="pool", description="Where blocks run: pool, subprocess, or inprocess (no isolation).")
     isolation: Literal["strict", "best_effort"] | None = Field(
         default=None,
         description="What a kernel does where its wall cannot stand: refuse (strict), or warn. Default strict.",

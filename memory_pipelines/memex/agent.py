@@ -70,7 +70,7 @@ class Agent(Generic[ResultT]):
         tools: Sequence[Tool | Callable[..., Any]] = (),
         action_space: str = "memex",
         action_channel: str = "auto",
-        kernel: str = "subprocess",
+        kernel: str = "pool",
         isolation: str | None = None,
         result: type[ResultT] | None = None,
         instructions: str = "",

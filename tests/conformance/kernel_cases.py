@@ -14,7 +14,7 @@ from memory_pipelines.memex.tools import tool_of
 from memory_pipelines.registry import KERNELS
 
 JANUARY = datetime.datetime(2026, 1, 2, 3, 4, tzinfo=datetime.UTC)
-BUILT_IN = ("inprocess", "subprocess")
+BUILT_IN = ("inprocess", "pool", "subprocess")
 KILLABLE = [name for name in BUILT_IN if KERNELS.load(name).can_kill]
 OWN_PROCESS = [name for name in BUILT_IN if KERNELS.load(name).own_process]
 SOCKET = "submit.__self__._desk.connection"

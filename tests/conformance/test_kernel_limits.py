@@ -297,5 +297,5 @@ def test_an_unknown_kernel_lists_the_known_ones() -> None:
         async with open_kernel("subproces"):
             pass
 
-    with pytest.raises(InvalidInputError, match=r"inprocess, subprocess.*Did you mean 'subprocess'"):
+    with pytest.raises(InvalidInputError, match=r"inprocess, pool, subprocess.*Did you mean 'subprocess'"):
         asyncio.run(test())

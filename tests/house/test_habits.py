@@ -12,6 +12,7 @@ PACKAGE = ROOT / "memory_pipelines"
 
 BOUNDARIES = {  # where everything may be caught, and nowhere else
     "memex/kernels/worker.py",  # whatever a block raises is shown to the model
+    "memex/kernels/zygote.py",  # a worker never runs on as the fork server it came from
     "memex/tools.py",  # whatever a tool raises is told to the model
     "orchestration/actors.py",  # one actor's failure is nobody else's
 }

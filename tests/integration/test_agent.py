@@ -37,7 +37,7 @@ class Item:
     text: str
 
 
-@pytest.fixture(params=["inprocess", "subprocess"])
+@pytest.fixture(params=["inprocess", "pool", "subprocess"])
 def kernel(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -485,7 +485,7 @@ class TestCancellation:
 
         asyncio.run(main())
 
-        if kernel == "subprocess":
+        if kernel != "inprocess":
             assert pids
             assert not Path(f"/proc/{pids[0]}").exists()
         failed, end = Trajectory.load(path).events[-2:]

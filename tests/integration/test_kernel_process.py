@@ -7,19 +7,21 @@ import select
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from memory_pipelines.errors import KernelUnavailableError
-from memory_pipelines.memex.kernels.base import Limits
+from memory_pipelines.memex.kernels import forking
+from memory_pipelines.memex.kernels.base import Kernel, Limits
 from memory_pipelines.memex.kernels.opening import open_kernel
 
 HOST = """
-import asyncio
+import asyncio, sys
 from memory_pipelines.memex.kernels.opening import open_kernel
 
 async def main():
-    async with open_kernel("subprocess") as kernel:
+    async with open_kernel(sys.argv[1]) as kernel:
         print((await kernel.run("import os\\nos.getpid()")).output, flush=True)
         await kernel.run("while True: pass")
 
@@ -27,8 +29,9 @@ asyncio.run(main())
 """
 
 
-def test_a_kernel_dies_with_its_host_even_while_it_computes() -> None:
-    host = subprocess.Popen([sys.executable, "-c", HOST], stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("name", ["pool", "subprocess"])
+def test_a_kernel_dies_with_its_host_even_while_it_computes(name: str) -> None:
+    host = subprocess.Popen([sys.executable, "-c", HOST, name], stdout=subprocess.PIPE, text=True)
     assert host.stdout is not None
     try:
         watched = os.pidfd_open(int(host.stdout.readline()))
@@ -78,3 +81,71 @@ def test_an_idle_worker_has_not_paid_for_pydantic() -> None:
             return (await kernel.run("import sys\n'pydantic' in sys.modules")).output
 
     assert asyncio.run(loaded()) == "False"
+
+
+async def _process_of(kernel: Kernel) -> int:
+    return int((await kernel.run("import os\nos.getpid()")).output)
+
+
+def test_no_worker_of_the_pool_serves_twice_and_some_wait() -> None:
+    async def seen() -> list[int]:
+        processes: list[int] = []
+        for _ in range(5):
+            async with open_kernel("pool") as kernel:
+                assert (await kernel.run("globals().get('left', 'nothing')")).output == "'nothing'"
+                await kernel.run("left = 1")
+                processes.append(await _process_of(kernel))
+        return processes
+
+    processes = asyncio.run(seen())
+    assert len(set(processes)) == 5
+
+
+def test_as_many_workers_live_as_rollouts_run() -> None:
+    async def one(arrived: asyncio.Barrier) -> int:
+        async with open_kernel("pool") as kernel:
+            await arrived.wait()  # all twelve are open here
+            return await _process_of(kernel)
+
+    async def many() -> list[int]:
+        arrived = asyncio.Barrier(12)
+        return await asyncio.gather(*(one(arrived) for _ in range(12)))
+
+    assert len(set(asyncio.run(many()))) == 12
+
+
+def test_the_pool_works_in_one_event_loop_after_the_other_and_in_threads() -> None:
+    async def one() -> str:
+        async with open_kernel("pool") as kernel:
+            return (await kernel.run("6 * 7")).output
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(lambda _: asyncio.run(one()), range(8))) == ["42"] * 8
+
+
+def test_a_fork_server_that_died_is_replaced_and_its_workers_die_with_it() -> None:
+    async def test() -> None:
+        async with open_kernel("pool") as kernel:
+            await kernel.run("kept = 1")
+            server = forking.running("strict")
+            assert server is not None
+            watched = os.pidfd_open(await _process_of(kernel))
+            server.process.kill()
+            ended, _, _ = select.select([watched], [], [], 10)
+            os.close(watched)
+            assert ended
+            assert (await kernel.run("'kept' in globals()")).state == "lost"
+            assert (await kernel.run("1 + 1")).output == "2"
+            fresh = forking.running("strict")
+            assert fresh is not None
+            assert fresh is not server
+
+    asyncio.run(test())
+
+
+def test_two_workers_draw_different_numbers() -> None:
+    async def drawn() -> str:
+        async with open_kernel("pool") as kernel:
+            return (await kernel.run("import random, uuid\nrandom.random(), uuid.uuid4()")).output
+
+    assert asyncio.run(drawn()) != asyncio.run(drawn())

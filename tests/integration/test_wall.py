@@ -14,12 +14,15 @@ from memory_pipelines.errors import InvalidInputError, KernelUnavailableError
 from memory_pipelines.memex.kernels import isolation, seccomp, syscalls
 from memory_pipelines.memex.kernels.base import Kernel, Limits
 from memory_pipelines.memex.kernels.opening import open_kernel
-from memory_pipelines.memex.kernels.subprocess import SubprocessKernel
+from memory_pipelines.registry import KERNELS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the wall is made of parts of Linux")
 
 QUICK = [*attacks.FILES, *attacks.NETWORK, *attacks.PROCESSES]
 LIMITS = Limits(memory_bytes=256 << 20, grace_seconds=0.3, cpu_seconds=60)
+
+
+KINDS = ("pool", "subprocess")
 
 
 def on(test: Callable[[Kernel], Awaitable[None]], name: str = "subprocess", **named: Any) -> None:
@@ -30,14 +33,15 @@ def on(test: Callable[[Kernel], Awaitable[None]], name: str = "subprocess", **na
     asyncio.run(opened())
 
 
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("kind", ["FILES", "NETWORK", "PROCESSES", "SABOTAGE"])
-def test_attacks_come_to_nothing(kind: str, tmp_path: Path) -> None:
+def test_attacks_come_to_nothing(kind: str, name: str, tmp_path: Path) -> None:
     async def test(kernel: Kernel) -> None:
         for attack in getattr(attacks, kind):
             await attacks.attempt(kernel, attack, aims, seconds=0.3)
 
     with attacks.host(tmp_path / "host") as aims:
-        on(test)
+        on(test, name)
 
 
 def test_the_project_and_its_database_are_out_of_reach(tmp_path: Path) -> None:
@@ -57,24 +61,27 @@ def test_the_project_and_its_database_are_out_of_reach(tmp_path: Path) -> None:
         inside.unlink()
 
 
-def test_honest_code_still_works() -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_honest_code_still_works(name: str) -> None:
     async def test(kernel: Kernel) -> None:
-        for name, code, output in attacks.WORKS:
+        for what, code, output in attacks.WORKS:
             seen = await kernel.run(code)
-            assert (seen.output, seen.error) == (output, None), name
+            assert (seen.output, seen.error) == (output, None), what
 
-    on(test)
+    on(test, name)
 
 
-def test_the_kernel_says_what_holds() -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_the_kernel_says_what_holds(name: str) -> None:
     async def test(kernel: Kernel) -> None:
         said = kernel.isolation
         assert (said["isolation"], said["seccomp"], said["capabilities"]) == ("strict", True, 0)
         assert said["landlock"] >= 1
 
-    on(test)
+    on(test, name)
 
 
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize(
     ("lacking", "says"),
     [
@@ -84,24 +91,25 @@ def test_the_kernel_says_what_holds() -> None:
     ],
 )
 def test_strict_refuses_where_something_is_missing(
-    lacking: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
+    name: str, lacking: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SubprocessKernel, "lacking", lacking)
+    monkeypatch.setattr(KERNELS.load(name), "lacking", lacking)
 
     async def test(kernel: Kernel) -> None:
         raise AssertionError(kernel)
 
     with pytest.raises(KernelUnavailableError, match=says) as refused:
-        on(test)
+        on(test, name)
     assert "isolation='best_effort'" in str(refused.value)
     assert "'inprocess'" in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", KINDS)
 def test_best_effort_warns_once_and_opens_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(SubprocessKernel, "lacking", ("landlock",))
+    monkeypatch.setattr(KERNELS.load(name), "lacking", ("landlock",))
     monkeypatch.setattr(isolation, "_said", set[tuple[str, ...]]())
 
     async def test(kernel: Kernel) -> None:
@@ -111,8 +119,8 @@ def test_best_effort_warns_once_and_opens_no_file(
         assert (await kernel.run("import pydantic, json, re\njson.dumps([1])")).output == "'[1]'"
 
     with attacks.host(tmp_path / "host") as aims, caplog.at_level(logging.WARNING):
-        on(test, isolation="best_effort")
-        on(test, isolation="best_effort")
+        on(test, name, isolation="best_effort")
+        on(test, name, isolation="best_effort")
     assert [record.message for record in caplog.records if "landlock" in record.message] == [
         "Kernels run without landlock (isolation='best_effort'): code that a model writes is held back less than it "
         "should be. Every trajectory says so."

@@ -17,6 +17,7 @@ import attacks
 
 from memory_pipelines.memex.kernels.base import Limits
 from memory_pipelines.memex.kernels.opening import open_kernel
+from memory_pipelines.memex.kernels.pool import PoolKernel
 from memory_pipelines.memex.kernels.subprocess import SubprocessKernel
 
 pytestmark = [
@@ -54,7 +55,7 @@ def docker(folder: Path) -> None:
 
 
 def without_landlock(folder: Path) -> None:
-    SubprocessKernel.lacking = ("landlock",)
+    SubprocessKernel.lacking = PoolKernel.lacking = ("landlock",)
 
 
 SYSTEMS: dict[str, tuple[Callable[[Path], None], str | None]] = {
@@ -99,17 +100,17 @@ def install_filter(refused: tuple[int, ...]) -> None:
     assert libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(given), 0, 0) == 0
 
 
-async def whole_list(folder: Path, isolation: str | None) -> list[str]:
+async def whole_list(folder: Path, isolation: str | None, kernel_name: str) -> list[str]:
     """Try every attack, each in a kernel of its own; return what went wrong."""
     wrong: list[str] = []
     with attacks.host(folder) as aims:
         for attack in attacks.ALL:
             try:
-                async with open_kernel("subprocess", limits=LIMITS, isolation=isolation) as kernel:
+                async with open_kernel(kernel_name, limits=LIMITS, isolation=isolation) as kernel:
                     await attacks.attempt(kernel, attack, aims, seconds=1.0)
             except (AssertionError, TimeoutError) as error:
                 wrong.append(f"{attack.name}: {error!r}")
-        async with open_kernel("subprocess", limits=LIMITS, isolation=isolation) as kernel:
+        async with open_kernel(kernel_name, limits=LIMITS, isolation=isolation) as kernel:
             for name, code, output in attacks.WORKS if isolation is None else ():
                 seen = await kernel.run(code)
                 if (seen.output, seen.error) != (output, None):
@@ -117,7 +118,7 @@ async def whole_list(folder: Path, isolation: str | None) -> list[str]:
     return wrong
 
 
-def in_child(system: str, folder: Path) -> list[str]:
+def in_child(system: str, folder: Path, kernel: str) -> list[str]:
     """Try the list in a process that is made like the system first."""
     prepare, isolation = SYSTEMS[system]
     reading, writing = os.pipe()
@@ -126,7 +127,7 @@ def in_child(system: str, folder: Path) -> list[str]:
         told: Any = "the child ended early"
         try:
             prepare(folder)
-            told = asyncio.run(whole_list(folder, isolation))
+            told = asyncio.run(whole_list(folder, isolation, kernel))
         except BaseException as error:  # noqa: BLE001 - the boundary of a forked child: pytest is the parent's
             told = [f"{type(error).__name__}: {error}"]
         finally:
@@ -139,13 +140,14 @@ def in_child(system: str, folder: Path) -> list[str]:
     return [said] if said != "[]" else []
 
 
+@pytest.mark.parametrize("kernel", ["pool", "subprocess"])
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_no_attack_gets_through(system: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = Path(f"/tmp/attacked-{os.getpid()}-{system}")
+def test_no_attack_gets_through(system: str, kernel: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = Path(f"/tmp/attacked-{os.getpid()}-{system}-{kernel}")
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
     try:
-        assert in_child(system, folder) == []
+        assert in_child(system, folder, kernel) == []
     finally:
         for one in folder.iterdir():
             one.unlink()

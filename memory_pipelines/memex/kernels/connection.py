@@ -1,6 +1,7 @@
 """The host's end of one worker, from its first message to its end."""
 
 import asyncio
+import signal
 import socket
 from collections.abc import Mapping
 from functools import partial
@@ -28,6 +29,20 @@ class Body(Protocol):
     async def ended(self) -> str:
         """Wait for its end and say how it ended."""
         ...
+
+
+def in_words(code: int, cpu_seconds: int) -> str:
+    """Say how a process ended.
+
+    Args:
+        code: its exit code; negative for a signal.
+        cpu_seconds: what it was allowed.
+    """
+    if code >= 0:
+        return f"its process ended with exit code {code}"
+    if -code == signal.SIGXCPU:
+        return f"it used more than {cpu_seconds} s of CPU time"
+    return f"its process was ended by {signal.Signals(-code).name}"
 
 
 class Connection:

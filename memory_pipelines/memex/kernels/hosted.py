@@ -74,6 +74,18 @@ class HostedKernel(ABC):
             KernelUnavailableError: this kind of kernel cannot start here.
         """
 
+    def bounds(self) -> dict[str, dict[str, Any]]:
+        """Return what a worker is held to: `worker` by itself, `confine` by the system."""
+        limits = self.limits
+        return {
+            "worker": {
+                "output_chars": limits.output_chars,
+                "frame_bytes": limits.frame_bytes,
+                "pending_calls": limits.pending_calls,
+            },
+            "confine": {"memory_bytes": limits.memory_bytes, "cpu_seconds": limits.cpu_seconds},
+        }
+
     @property
     @abstractmethod
     def isolation(self) -> Mapping[str, Any]:

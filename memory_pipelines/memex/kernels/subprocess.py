@@ -9,11 +9,12 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from memory_pipelines.errors import KernelUnavailableError
-from memory_pipelines.memex.kernels.connection import Body
+from memory_pipelines.memex.kernels.connection import Body, in_words
 from memory_pipelines.memex.kernels.hosted import HostedKernel
 
 BOOT = Path(__file__).with_name("boot.py")
@@ -39,21 +40,13 @@ class SubprocessKernel(HostedKernel):
         if not hasattr(os, "killpg"):
             raise KernelUnavailableError("the subprocess kernel needs a POSIX system", platform=sys.platform)
         ours, theirs = socket.socketpair()
-        limits = self.limits
+        bounds = self.bounds()
+        bounds["confine"]["parent"] = os.getpid()
         given = {
             "connection": theirs.fileno(),
-            "paths": _paths_of_pydantic(),
-            "worker": {
-                "output_chars": limits.output_chars,
-                "frame_bytes": limits.frame_bytes,
-                "pending_calls": limits.pending_calls,
-            },
+            "paths": paths_of_pydantic(),
             "prepare": {"isolation": self.wanted, "lacking": self.lacking},
-            "confine": {
-                "memory_bytes": limits.memory_bytes,
-                "cpu_seconds": limits.cpu_seconds,
-                "parent": os.getpid(),
-            },
+            **bounds,
         }
         try:
             process = await asyncio.create_subprocess_exec(
@@ -72,7 +65,7 @@ class SubprocessKernel(HostedKernel):
             raise KernelUnavailableError(f"{sys.executable} cannot be started: {error}") from error
         finally:
             theirs.close()
-        return _Process(process, limits.cpu_seconds), ours
+        return _Process(process, self.limits.cpu_seconds), ours
 
 
 class _Process:
@@ -92,15 +85,12 @@ class _Process:
     async def ended(self) -> str:
         code = await self._process.wait()
         self._over = True
-        if code >= 0:
-            return f"its process ended with exit code {code}"
-        if -code == signal.SIGXCPU:
-            return f"it used more than {self._cpu_seconds} s of CPU time"
-        return f"its process was ended by {signal.Signals(-code).name}"
+        return in_words(code, self._cpu_seconds)
 
 
-def _paths_of_pydantic() -> list[str]:
-    """Where the worker finds pydantic; no other entry of our own path goes with it."""
+@cache
+def paths_of_pydantic() -> list[str]:
+    """Return where a worker finds pydantic; no other entry of our own path goes with it."""
     files = (importlib.import_module(name).__file__ for name in PARTS_OF_PYDANTIC)
     places = (Path(file) for file in files if file)
     return list(dict.fromkeys(str(place.parents[1] if place.stem == "__init__" else place.parent) for place in places))
