@@ -6,7 +6,7 @@ import datetime
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -323,6 +323,7 @@ def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 schemas = st.recursive(keywords(anything), keywords, max_leaves=6)
 
 
+@settings(deadline=None)  # a busy machine is no error
 @given(schemas, anything, st.text(max_size=30))
 def test_no_schema_of_anybody_breaks_the_stub_or_the_objects(schema: Any, value: Any, description: str) -> None:
     for parameters in (schema, {"properties": {"given": schema}}, signature(schema)):
