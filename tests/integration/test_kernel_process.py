@@ -57,7 +57,18 @@ def test_only_the_parts_of_the_worker_are_loaded_in_it() -> None:
             return json.loads(seen.output)
 
     kernels = "memory_pipelines.memex.kernels"
-    parts = ("capture", "clock", "confine", "landlock", "namespace", "objects", "seccomp", "spelling", "syscalls")
+    parts = (
+        "capture",
+        "clock",
+        "confine",
+        "landlock",
+        "namespace",
+        "objects",
+        "reading",
+        "seccomp",
+        "spelling",
+        "syscalls",
+    )
     assert asyncio.run(loaded()) == [
         "memory_pipelines",
         "memory_pipelines.memex",
