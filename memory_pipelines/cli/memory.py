@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from memory_pipelines.cli.output import AsJson, console, escape, model_name, opened, print_json, print_records
+from memory_pipelines.cli.output import AsJson, console, model_name, opened, print_json, print_parts, print_records
 from memory_pipelines.cli.report import print_entries
 
 app = typer.Typer(help="What is remembered.", no_args_is_help=True)
@@ -48,10 +48,10 @@ def get(
             return
         print_entries([entry])
         for line, fact in facts:
-            console.print(f"\n  {escape(line)}")
+            print_parts(f"\n  {line}")
             source = f"{fact.source.session_id}, item {fact.source.position}, {fact.observed_at:%Y-%m-%d}"
-            console.print(f"    said in {escape(source)}, found by {model_name(fact.model)}")
-            console.print(f"    “{escape(fact.quote)}”")
+            print_parts(f"    said in {source}, found by {model_name(fact.model)}")
+            print_parts(f"    “{fact.quote}”")
 
 
 @app.command(epilog="Example: memory-pipelines memory search support-memory 'metric units' --actor u1")

@@ -9,6 +9,7 @@ import typer
 from pydantic import BaseModel, TypeAdapter
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from memory_pipelines.gateway.base import NOT_AN_LLM, OFFLINE
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, emoji=False)
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def print_records(records: Iterable[BaseModel], columns: Sequence[str], *, as_js
     for column in columns:
         table.add_column(column.rsplit(".", 1)[-1].replace("_", " "), overflow="fold")
     for row in rows:
-        table.add_row(*(escape(shown(field_of(row, column))) for column in columns))
+        table.add_row(*(Text(shown(field_of(row, column))) for column in columns))
     console.print(table)
 
 
@@ -86,9 +87,14 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def escape(text: str) -> str:
-    """Keep square brackets of data from being read as markup."""
-    return text.replace("[", r"\[")
+def print_parts(*parts: str | tuple[str, str]) -> None:
+    """Print one line of data, each part as it stands or with a style.
+
+    Args:
+        parts: texts, or pairs of a text and a style of Rich. None is read as markup: what people say may look like
+            it, and no way of escaping is right for backslashes before brackets.
+    """
+    console.print(Text.assemble(*parts))
 
 
 def model_name(model: str) -> str:

@@ -8,10 +8,10 @@ import typer
 from memory_pipelines.cli.output import (
     AsJson,
     console,
-    escape,
     model_name,
     opened,
     print_json,
+    print_parts,
     print_record,
     print_records,
 )
@@ -125,12 +125,12 @@ def get(pipeline: PipelineId, as_json: AsJson = False) -> None:
             return
         _show(found, model, len(pending))
         for run in runs:
-            console.print(f"  last run      {run.number}: {run.state} {escape(run.error or '')}")
+            print_parts(f"  last run      {run.number}: {run.state} {run.error or ''}".rstrip())
 
 
 def _show(found: Pipeline, model: str, pending: int) -> None:
     policy = found.policy
-    console.print(f"[bold]memory-pipelines/{found.id}[/]  {escape(found.display_name)}")
+    print_parts((f"memory-pipelines/{found.id}", "bold"), f"  {found.display_name}")
     rows = {
         "session store": found.session_store,
         "memory store": found.memory_store,
@@ -140,7 +140,7 @@ def _show(found: Pipeline, model: str, pending: int) -> None:
         "pending": f"{pending} actors",
     }
     for name, value in rows.items():
-        console.print(f"  {name:<13} {escape(value)}")
+        print_parts(f"  {name:<13} {value}")
 
 
 @app.command(epilog="Example: memory-pipelines pipeline update support --model openai/gpt-5 --max-cost 5")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from memory_pipelines.cli.output import console, escape, model_name
+from memory_pipelines.cli.output import console, model_name, print_parts
 from memory_pipelines.names import run_name
 from memory_pipelines.records import Entry, RunSummary
 
@@ -35,28 +35,28 @@ def print_summary(summary: RunSummary) -> None:
         ("seconds", f"{summary.seconds:.1f}"),
     ]
     for name, value in rows:
-        console.print(f"  {name:<9} {escape(value)}")
+        print_parts(f"  {name:<9} {value}")
     if summary.actors == 0 and run.state == "SUCCEEDED":
         console.print("  Nothing new: every session was processed before.")
     if run.error:
-        console.print(f"  [red]{escape(run.error)}[/]")
+        print_parts("  ", (run.error, "red"))
     for actor, error in summary.failures.items():
-        console.print(f"  [red]{escape(actor)}[/]: {escape(error)}")
+        print_parts("  ", (actor, "red"), f": {error}")
 
 
 def print_entries(entries: Iterable[Entry]) -> None:
     """Print an actor's entries with their paths."""
     for entry in entries:
-        console.print(f"  [cyan]{escape(entry.path)}[/]")
+        print_parts("  ", (entry.path, "cyan"))
         for line in entry.content.splitlines():
             if line.strip():
-                console.print(f"    {escape(line)}")
+                print_parts(f"    {line}")
 
 
 def print_memory(app: "App", store: str) -> None:
     """Print every actor's entries of a memory store."""
     for actor in app.memory.actors(store):
-        console.print(f"\n[bold]{escape(actor)}[/]")
+        print_parts("\n", (actor, "bold"))
         print_entries(app.memory.list(store, actor_id=actor))
 
 

@@ -73,7 +73,7 @@ def finish(context: "App", asked: Run, *, as_json: bool) -> None:
 
 def _bar(quiet: bool) -> Progress:
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         console=console, transient=True, disable=quiet or not console.is_terminal,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.padding import Padding
 from rich.syntax import Syntax
 
-from memory_pipelines.cli.output import console, escape, model_name, shown
+from memory_pipelines.cli.output import console, model_name, print_parts, shown
 from memory_pipelines.memex.answers import Origin
 from memory_pipelines.memex.events import Block, Failed, Feedback, Observed, Spawned, Submitted, ToolCalled
 from memory_pipelines.memex.fences import scan
@@ -24,7 +24,7 @@ _WRITERS: dict[Origin, str] = {"wrapped": "written by the host round the answer"
 
 def print_opening(trajectory: Trajectory, file: Path) -> None:
     """Print what was asked of whom, and behind which wall."""
-    console.print(f"[bold]Trajectory {escape(_safe(str(file)))}[/]")
+    print_parts((f"Trajectory {_safe(str(file))}", "bold"))
     header = trajectory.header
     if header is None:
         console.print("  (it ended before the kernel was there)")
@@ -40,7 +40,7 @@ def print_opening(trajectory: Trajectory, file: Path) -> None:
     }
     for name, value in rows.items():
         if value:
-            console.print(f"  {name:<9} {escape(_safe(value))}")
+            print_parts(f"  {name:<9} {_safe(value)}")
     if header.task:
         _print_part("task", header.task, number=None)
 
@@ -106,7 +106,7 @@ def print_ending(trajectory: Trajectory) -> None:
 def _print_part(name: str, text: str, *, number: int | None, python: bool = False, style: str = "") -> None:
     if not text.strip():
         return
-    console.print(f"  {escape(_safe(name))}", style="cyan")
+    print_parts((f"  {_safe(name)}", "cyan"))
     kept, left = _shortened(_safe(text.rstrip("\n")), number)
     if python and console.is_terminal:
         console.print(Padding(Syntax(kept, "python", background_color="default", word_wrap=True), (0, 0, 0, 4)))

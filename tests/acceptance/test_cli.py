@@ -272,6 +272,27 @@ def test_people_may_write_square_brackets(cli: Cli) -> None:
     assert "[bold]red[/] [x]" in cli("session-store", "get", "support").out
 
 
+@pytest.mark.parametrize("words", [r"C:\[/red]", r"C:\[red]x[/red]", r"a\[b", ":rocket:", "back\\"])
+def test_what_people_say_is_printed_as_they_said_it(ready: Cli, words: str) -> None:
+    said = f"I prefer {words} in tea examples."
+    line = {"actor_id": words, "session_id": "s2", "items": [{"role": "user", "content": said, "at": AT}]}
+    Path("more.jsonl").write_text(json.dumps(line) + "\n")
+    assert ready("import", "native", "more.jsonl", "--store", "support").code == 0
+    assert ready("pipeline", "update", "sup", "--display-name", f"tea {words}").code == 0
+    run = ready("pipeline", "run", "sup", "--here", "--actor", words)
+    assert run.code == 0
+
+    (entry,) = json.loads(ready("memory", "list", "support-memory", "--actor", words, "--json").out)
+    assert entry["content"] == f"- {said}\n"
+    shown = ready("memory", "get", "support-memory", entry["path"], "--actor", words, "--sources")
+    assert (shown.code, shown.out.count(said)) == (0, 3)  # the entry, its line, the quote
+    listed = ready("memory", "list", "support-memory", "--actor", words)
+    assert (listed.code, words in listed.out) == (0, True)
+    results = ready("pipeline", "results", "1", "--pipeline", "sup")
+    assert (results.code, words in results.out) == (0, True)
+    assert f"tea {words}" in ready("pipeline", "get", "sup").out
+
+
 def test_the_package_runs_as_a_module() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "memory_pipelines", "--version"], capture_output=True, text=True, check=False, timeout=60
