@@ -7,10 +7,22 @@ if TYPE_CHECKING:
     from memory_pipelines.memex.budget import Budget
     from memory_pipelines.memex.kernels.base import Limits
     from memory_pipelines.memex.kernels.opening import open_kernel
+    from memory_pipelines.memex.schema_tools import tool_of_schema, tools_of_mcp
     from memory_pipelines.memex.tools import Tool, tool_of
     from memory_pipelines.memex.trajectory import Trajectory
 
-__all__ = ["Agent", "Budget", "Limits", "Outcome", "Tool", "Trajectory", "open_kernel", "tool_of"]
+__all__ = [
+    "Agent",
+    "Budget",
+    "Limits",
+    "Outcome",
+    "Tool",
+    "Trajectory",
+    "open_kernel",
+    "tool_of",
+    "tool_of_schema",
+    "tools_of_mcp",
+]
 
 _HOMES = {
     "Agent": "agent",
@@ -21,6 +33,8 @@ _HOMES = {
     "Trajectory": "trajectory",
     "open_kernel": "kernels.opening",
     "tool_of": "tools",
+    "tool_of_schema": "schema_tools",
+    "tools_of_mcp": "schema_tools",
 }
 
 

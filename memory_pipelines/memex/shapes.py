@@ -50,7 +50,7 @@ def signature(schema: Any) -> Schema:
     Returns:
         The schema with `properties` and `required` of its own.
     """
-    root = cast("Schema", _json(schema if isinstance(schema, Mapping) else {}, 0))
+    root = cast("Schema", plain_json(schema if isinstance(schema, Mapping) else {}))
     whole = _joined(root, root, 0)
     properties, required = dict(_properties(whole)), _required(whole)
     for key in ("anyOf", "oneOf"):
@@ -58,8 +58,33 @@ def signature(schema: Any) -> Schema:
             for name, one in _properties(_joined(part, root, 0)).items():
                 properties.setdefault(name, one)
     kept = {key: value for key, value in {**root, **whole}.items() if key not in ("$ref", "allOf")}
+    if not properties and "properties" not in kept:
+        kept.setdefault("additionalProperties", True)  # nothing is said of the arguments, so any will do
     required = [name for name in required if name in properties]
     return {**kept, "type": "object", "properties": properties, "required": required}
+
+
+def plain_json(value: Any, depth: int = 0) -> Any:
+    """A copy of which nothing is nested too deep and everything has a JSON form.
+
+    Args:
+        value: of any kind; it may contain itself.
+        depth: how deep it is nested.
+
+    Returns:
+        Plain JSON.
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if depth > 4 * MAX_DEPTH:
+        return {}
+    if isinstance(value, Mapping):
+        return {str(key): plain_json(one, depth + 1) for key, one in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(one, depth + 1) for one in cast("list[Any]", value)]
+    return str(value)
 
 
 class Shelf:
@@ -84,7 +109,7 @@ class Shelf:
         Returns:
             The schema, pointing to `types`.
         """
-        root = _json(schema, 0)
+        root = plain_json(schema)
         return self._walk(root, _camel(hint), root, ())
 
     def parameters(self, name: str, parameters: Mapping[str, Any]) -> Schema:
@@ -97,7 +122,7 @@ class Shelf:
         Returns:
             An object schema whose properties point to `types`.
         """
-        root = cast("Schema", _json(parameters, 0))
+        root = cast("Schema", plain_json(parameters))
         fields = {
             field: {**self._walk(one, _camel(f"{name}_{field}"), root, ()), **_kept(one)}
             for field, one in _properties(root).items()
@@ -174,21 +199,6 @@ class Shelf:
             "required": _required(bare),
         }
         return name
-
-
-def _json(value: Any, depth: int) -> Any:
-    """A copy of which nothing is nested too deep and everything has a JSON form."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if depth > 4 * MAX_DEPTH:
-        return {}
-    if isinstance(value, Mapping):
-        return {str(key): _json(one, depth + 1) for key, one in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_json(one, depth + 1) for one in cast("list[Any]", value)]
-    return str(value)
 
 
 def _joined(schema: Any, root: Any, depth: int) -> Schema:

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,9 @@ from memory_pipelines.memex.shapes import Schema
 
 SHOWN_ERRORS = 10
 """How many complaints about one value are shown; a model mends the first ones first."""
+
+Check = Callable[[Mapping[str, object]], tuple[dict[str, Any], list[str]]]
+"""Takes the arguments of a call; gives them as the function shall have them, and what is wrong with them."""
 
 
 class JsonSchema(GenerateJsonSchema):
@@ -64,10 +67,13 @@ def complaints(error: ValidationError) -> str:
         At most ten lines, and how many more there are.
     """
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    lines = [f"{_path(one['loc'])}: {one['msg']}" for one in found[:SHOWN_ERRORS]]
-    if len(found) > SHOWN_ERRORS:
-        lines.append(f"... and {len(found) - SHOWN_ERRORS} more")
-    return "\n".join(lines)
+    return first_ten([f"{_path(one['loc'])}: {one['msg']}" for one in found])
+
+
+def first_ten(lines: Sequence[str]) -> str:
+    """The first of many complaints, and how many more there are."""
+    more = len(lines) - SHOWN_ERRORS
+    return "\n".join([*lines[:SHOWN_ERRORS], *([f"... and {more} more"] if more > 0 else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +87,7 @@ class Tool:
     function: Callable[..., Any]  # sync or async
     arguments: type[BaseModel] | None = field(default=None, repr=False, compare=False)  # None: taken unchecked
     result: TypeAdapter[Any] | None = field(default=None, repr=False, compare=False)  # None: any JSON form
+    check: Check | None = field(default=None, repr=False, compare=False)  # in place of `arguments`
 
     async def call(self, arguments: Mapping[str, object]) -> Any:
         """Check the arguments, run the function (a sync one in a thread) and give its result in JSON form.
@@ -111,6 +118,11 @@ class Tool:
         return self._dumped(value)
 
     def _checked(self, arguments: Mapping[str, object]) -> dict[str, Any]:
+        if self.check is not None:
+            given, wrong = self.check(arguments)
+            if wrong:
+                raise ToolError(f"{self.name}: arguments do not fit\n{first_ten(wrong)}", tool=self.name)
+            return given
         if self.arguments is None:
             return dict(arguments)
         try:

@@ -1,5 +1,7 @@
 """What every kernel does with code, tools, scope and submit. Where kernels differ, their classes say so."""
 
+from typing import Any
+
 import pytest
 from kernel_cases import BUILT_IN, FACT, JANUARY, OWN_PROCESS, Plan, Span, expose_tools, on, outputs
 
@@ -190,6 +192,23 @@ def test_help_shows_how_a_tool_is_called(name: str) -> None:
             assert text.startswith("class Fact:\n    text: str\n    at: datetime\n")
             assert text.endswith(f"\n\n{told}")
         assert await outputs(kernel, "help()", "help('elsewhere')") == ["meet\nfind\nfail", "'elsewhere'"]
+
+    on(name, test)
+
+
+def test_text_that_holds_json_says_how_to_read_it(name: str) -> None:
+    def fetch() -> Any:
+        return '{"rows": [1, 2]}'
+
+    async def test(kernel: Kernel) -> None:
+        await kernel.expose([tool_of(fetch)])
+        seen = await outputs(
+            kernel, "text = await fetch()\ntext", "text.json()['rows'], text[0], isinstance(text, str), text + '!'"
+        )
+        assert seen == ["'{\"rows\": [1, 2]}'", "([1, 2], '{', True, '{\"rows\": [1, 2]}!')"]
+        for use in ("text['rows']", "text.rows"):
+            assert "read it with `.json()`" in ((await kernel.run(use)).error or ""), use
+        assert (await kernel.run("submit(text)")).value == '{"rows": [1, 2]}'
 
     on(name, test)
 

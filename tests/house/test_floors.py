@@ -36,6 +36,8 @@ HOMES = {  # foreign package -> the only rooms that may import it
     "alembic": ("stores",),
     "detect_secrets": ("redaction",),
     "dateparser": ("stages",),
+    "jsonschema": ("memex",),
+    "referencing": ("memex",),
 }
 
 LENGTH = 400

@@ -11,7 +11,8 @@ from types import CodeType, TracebackType
 from typing import Any, NoReturn, Protocol
 
 from memory_pipelines.memex.kernels.capture import Output
-from memory_pipelines.memex.kernels.objects import CannotLeaveError, Schema, Types, to_json
+from memory_pipelines.memex.kernels.leaving import CannotLeaveError, to_json
+from memory_pipelines.memex.kernels.objects import Schema, Types
 
 OWN_NAMES = ("submit", "print", "input", "help", "exit", "quit", "ToolError")
 

@@ -19,8 +19,9 @@ from typing import Any, Protocol
 
 from memory_pipelines.memex.kernels.capture import Output, shown, told
 from memory_pipelines.memex.kernels.clock import REPEAT_SECONDS, BlockTimeoutError, IdleSelector
+from memory_pipelines.memex.kernels.leaving import CannotLeaveError
 from memory_pipelines.memex.kernels.namespace import Block, Namespace, Pending, SubmittedSignal, ToolError
-from memory_pipelines.memex.kernels.objects import CannotLeaveError, Schema
+from memory_pipelines.memex.kernels.objects import Schema
 from memory_pipelines.memex.kernels.wire import CHUNK, FrameError, Frames, pack
 
 current: ContextVar[Block | None] = ContextVar("block", default=None)
