@@ -25,7 +25,7 @@ check: $(SET_UP)               ## lint, format and types
 
 lock: $(VENV)/bin/uv           ## refresh requirements.lock
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-header -q \
-	    pyproject.toml --group dev -o requirements.lock
+	    pyproject.toml --extra frames --group dev -o requirements.lock
 
 $(VENV)/bin/uv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memory-pipelines needs Python 3.11 or newer: make PYTHON=python3.12")'

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, Typ
 
 from memory_pipelines.gateway.base import Finish, ToolCall, Usage
 from memory_pipelines.memex.answers import Origin
+from memory_pipelines.memex.kernels.arrow import packed
 from memory_pipelines.memex.kernels.base import State
 from memory_pipelines.text import clean_text
 
@@ -208,6 +209,8 @@ def recordable(value: object, depth: int = 0) -> JsonValue:
         return str(value)
     if value is None or isinstance(value, bool | int | float):
         return value
+    if packed(value):
+        return f"<{clean_text(str(cast('Mapping[str, object]', value)['is']))}>"  # its content is in the kernel only
     if depth < _MAX_DEPTH and isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
         return {clean_text(str(key)): recordable(one, depth + 1) for key, one in pairs}

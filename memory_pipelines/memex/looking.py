@@ -95,6 +95,8 @@ def _short(value: Any, chars: int) -> tuple[str, bool]:
         ends = "[]" if isinstance(value, list) else "()" if isinstance(value, tuple) else "{}"
         return _items((("", one) for one in items), len(items), ends, chars)
     text = repr(value)
+    if hasattr(value, "shape"):
+        return text[:chars], False  # arrays and data frames leave out most of themselves
     return (text, True) if len(text) <= chars else (f"{text[:chars]}...", False)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel
 
+from memory_pipelines.memex.frames import frame_text, kind_of
 from memory_pipelines.memex.kernels.base import Observation
 from memory_pipelines.memex.stubs import stubs
 from memory_pipelines.memex.tools import Tool
@@ -232,6 +233,8 @@ def described(value: object) -> str:
     Returns:
         Text such as `list of Fact(text, kind), 3 items`.
     """
+    if kind_of(value) is not None:
+        return frame_text(value)
     kind = type(value).__name__
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import unquote
 
+from memory_pipelines.memex.kernels.arrow import DATA_FRAME, KIND, TABLE
 from memory_pipelines.memex.kernels.spelling import identifier, identifiers
 
 Schema = dict[str, Any]
@@ -235,6 +236,8 @@ def _known(given: Schema) -> Schema:
         out["enum"] = given["enum"]
     if "const" in given:
         out["const"] = given["const"]
+    if given.get(KIND) in (DATA_FRAME, TABLE):
+        out[KIND] = given[KIND]
     if isinstance(given.get("additionalProperties"), bool):
         out["additionalProperties"] = given["additionalProperties"]
     bounds = ((key, given.get(key)) for key in (*_BOUNDS, *_SIZES))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from memory_pipelines.memex.kernels.arrow import DATA_FRAME, KIND, TABLE
 from memory_pipelines.memex.shapes import Schema, Shelf, parameter_names
 from memory_pipelines.memex.tools import Tool
 
@@ -16,6 +17,7 @@ SHOWN_VALUES = 50
 _DEFAULT_CHARS = 200
 _LINE_CHARS = 100
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_FRAMES = {DATA_FRAME: "pandas.DataFrame", TABLE: "pyarrow.Table"}
 _FORMATS = {"date-time": "datetime", "date": "date"}
 _SHORT = "# Too many tools to show in full: `help(name)` prints how one is called. Each is an async function."
 
@@ -121,6 +123,8 @@ def annotation(schema: Mapping[str, Any] | None = None) -> str:
     given = schema or {}
     if "$ref" in given:
         return str(given["$ref"])
+    if KIND in given:
+        return _FRAMES[given[KIND]]
     if "const" in given:
         return f"Literal[{_literal(given['const'])}]"
     if given.get("enum"):

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -14,6 +14,7 @@ from memory_pipelines.memex.answers import read_answer
 from memory_pipelines.memex.budget import Meter
 from memory_pipelines.memex.calls import NativeCall, read_calls
 from memory_pipelines.memex.events import Event, Observed
+from memory_pipelines.memex.frames import fallback
 from memory_pipelines.memex.prompt import described, native_tool, refused_submit
 from memory_pipelines.memex.rollout import Plan, Rollout
 from memory_pipelines.wording import tokens_of
@@ -47,7 +48,7 @@ class ToolRollout(Rollout):
         native = [native_tool(tool.name, tool.description, tool.parameters) for tool in plan.tools]
         native.append(native_tool(SUBMIT, "Give the result and end the work.", parameters))
         super().__init__(plan, meter=meter, record=record, native=native, mark=MARK)
-        self._tools = {tool.name: tool for tool in self._watched()}
+        self._tools = {tool.name: replace(tool, plain=True) for tool in self._watched()}
 
     async def run(self, task: str, scope: Mapping[str, Any]) -> Any:
         """Work until a value is submitted; see `Rollout.run`. The scope becomes a part of the task's text."""
@@ -226,7 +227,7 @@ def shortened(text: str, limit: int) -> tuple[str, int]:
 
 def _given(name: str, value: Any) -> str:
     try:
-        return _text(to_jsonable_python(value))
+        return _text(to_jsonable_python(value, fallback=fallback(plain=True)))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"{name}: a {type(value).__name__} has no JSON form, and with action_space='tools' the scope is given as "

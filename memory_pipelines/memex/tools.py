@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from memory_pipelines.errors import BudgetExceededError, CancelledRunError, InvalidInputError, ToolError
+from memory_pipelines.memex.frames import PLAIN, fallback, with_frames
 from memory_pipelines.memex.kernels.spelling import identifier
 from memory_pipelines.memex.shapes import Schema
 
@@ -87,6 +88,7 @@ class Tool:
     function: Callable[..., Any]  # sync or async
     arguments: type[BaseModel] | None = field(default=None, repr=False, compare=False)  # None: taken unchecked
     result: TypeAdapter[Any] | None = field(default=None, repr=False, compare=False)  # None: any JSON form
+    plain: bool = False  # data frames as rows, for whoever has no kernel to have them in
     check: Check | None = field(default=None, repr=False, compare=False)  # in place of `arguments`
 
     async def call(self, arguments: Mapping[str, object]) -> Any:
@@ -134,9 +136,12 @@ class Tool:
 
     def _dumped(self, value: Any) -> Any:
         try:
+            other = fallback(plain=self.plain)
             if self.result is None:
-                return to_jsonable_python(value)
-            return self.result.dump_python(value, mode="json", by_alias=True, warnings="none")
+                return to_jsonable_python(value, fallback=other)
+            return self.result.dump_python(
+                value, mode="json", by_alias=True, warnings="none", fallback=other, context={PLAIN: self.plain}
+            )
         except (PydanticSerializationError, ValueError, AttributeError) as error:
             raise ToolError(
                 f"{self.name}: the result, a {type(value).__name__}, has no JSON form: {_first_line(error)}",
@@ -172,8 +177,9 @@ def tool_of(function: Callable[..., Any], *, name: str | None = None, descriptio
     result: TypeAdapter[Any] | None = None
     returns: Schema | None = None
     if "return" in hints and hints["return"] is not Any:
-        returns = schema_of(hints["return"])
-        result = TypeAdapter[Any](hints["return"])
+        kind = with_frames(hints["return"])
+        returns = schema_of(kind)
+        result = TypeAdapter[Any](kind)
     return Tool(
         name=called,
         description=inspect.cleandoc(description or function.__doc__ or ""),

@@ -58,10 +58,12 @@ def test_only_the_parts_of_the_worker_are_loaded_in_it() -> None:
 
     kernels = "memory_pipelines.memex.kernels"
     parts = (
+        "arrow",
         "capture",
         "clock",
         "confine",
         "landlock",
+        "leaving",
         "namespace",
         "objects",
         "reading",

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -23,6 +24,9 @@ PRELOADED = (
     *("uuid", "time", "pprint", "contextlib", "inspect", "threading"),
 )
 """Modules that a worker has in memory when it was forked, and when it may open no file."""
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""For libraries of numbers: those that they start when imported would be there before any code of a block."""
 
 
 def main() -> None:
@@ -99,7 +103,8 @@ def serve(connection: socket.socket, given: dict[str, Any], bounds: dict[str, An
     warnings.showwarning = warn
     sys.unraisablehook = forgotten
     if prepared.rules is None:
-        preload()  # nothing can be imported behind a wall that opens no file
+        os.environ.update(ONE_THREAD)
+        preload(more=("pyarrow.ipc", "pandas"))  # nothing can be imported behind a wall that opens no file
     confined = confine(prepared=prepared, **bounds)
     try:
         worker.serve({"type": "ready", "pid": os.getpid(), "confined": confined})
@@ -107,10 +112,17 @@ def serve(connection: socket.socket, given: dict[str, Any], bounds: dict[str, An
         os._exit(0)  # threads and exit handlers of the code have no say
 
 
-def preload() -> None:
-    """Import what code of a block often needs."""
+def preload(more: tuple[str, ...] = ()) -> None:
+    """Import what code of a block often needs.
+
+    Args:
+        more: further modules, if they are installed.
+    """
     for name in PRELOADED:
         importlib.import_module(name)
+    for name in more:
+        with suppress(ImportError):
+            importlib.import_module(name)
 
 
 class Shown(io.TextIOBase):

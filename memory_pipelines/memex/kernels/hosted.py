@@ -116,7 +116,9 @@ class HostedKernel(ABC):
             connection.send(self._put_message(namespace, values))
         except FrameError as error:
             given.values = before
-            raise InvalidInputError(f"{', '.join(scope)}: too large for the kernel: {error}") from error
+            raise InvalidInputError(
+                f"{', '.join(scope)}: too large for the kernel: {error}. Give less, or raise Limits.frame_bytes."
+            ) from error
         given.lives_in = given.lives_in or connection
 
     async def expose(

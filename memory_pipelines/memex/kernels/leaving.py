@@ -64,6 +64,8 @@ def _opened(value: Any, path: str) -> Any:
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        if value != value:  # as pandas writes that there is none
+            raise CannotLeaveError(f"{_at(path)}: {value} is no date; use None")
         return value.isoformat()
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
@@ -75,8 +77,16 @@ def _opened(value: Any, path: str) -> Any:
     item = getattr(value, "item", None)  # numpy scalars
     if callable(item) and getattr(value, "shape", None) == ():
         return item()
-    hint = "; was `await` forgotten?" if hasattr(value, "__await__") else ""
+    hint = "; was `await` forgotten?" if hasattr(value, "__await__") else _plain_form(value)
     raise CannotLeaveError(f"{_at(path)}: a {type(value).__name__} cannot leave the kernel{hint}")
+
+
+def _plain_form(value: Any) -> str:
+    """How a value of the usual libraries becomes plain."""
+    for way, use in (("to_pylist", "to_pylist()"), ("iterrows", "to_dict('records')"), ("tolist", "tolist()")):
+        if hasattr(value, way):
+            return f"; give it as plain values, with `.{use}`"
+    return ""
 
 
 def _text(value: str, path: str) -> str:
@@ -103,6 +113,9 @@ def _key(key: object, path: str) -> str:
         return _text(key, path)
     if key is None or isinstance(key, int | float):
         return str(key)
+    item = getattr(key, "item", None)  # numpy scalars
+    if callable(item) and getattr(key, "shape", None) == ():
+        return str(item())
     if isinstance(key, datetime.date):
         return key.isoformat()
     raise CannotLeaveError(f"{_at(path)}: a key that is a {type(key).__name__}; keys are text")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, ForwardRef, Literal, NoReturn, Optional, Union, cast
 
+from memory_pipelines.memex.kernels.arrow import KIND, opened
 from memory_pipelines.memex.kernels.capture import short
 from memory_pipelines.memex.kernels.reading import METHODS
 from memory_pipelines.memex.kernels.spelling import identifiers
@@ -99,8 +100,8 @@ class Types:
         Returns:
             Objects with attributes, or the plain JSON when it does not fit the schema: tools are not always right.
         """
-        made = value
-        if schema and schema.get("type") not in ("integer", "boolean", "null"):
+        made = value = opened(value)
+        if schema and KIND not in schema and schema.get("type") not in ("integer", "boolean", "null"):
             from pydantic import ValidationError
 
             with suppress(ValidationError):
@@ -197,6 +198,8 @@ class Types:
             if name not in self._schemas:
                 return Any
             return ForwardRef(name) if classes is None else classes[name]
+        if KIND in given:
+            return _frame()
         values = [given["const"]] if "const" in given else given.get("enum")
         if isinstance(values, list) and values:
             plain = all(one is None or isinstance(one, str | int) for one in cast("list[Any]", values))
@@ -225,6 +228,14 @@ class Types:
         if kind == "string" and given.get("format") in _FORMATS:
             return _FORMATS[given["format"]]
         return _bounded(_SCALARS[kind], given) if kind in _SCALARS else Any
+
+
+def _frame() -> Any:
+    from typing import Annotated
+
+    from pydantic import BeforeValidator
+
+    return Annotated[Any, BeforeValidator(opened)]
 
 
 def _odd_schema() -> tuple[type[Exception], ...]:

@@ -13,6 +13,8 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from memory_pipelines.errors import InvalidInputError
+from memory_pipelines.memex.frames import kind_of, packed
+from memory_pipelines.memex.kernels.arrow import KIND
 from memory_pipelines.memex.shapes import Schema, Shelf
 from memory_pipelines.memex.tools import schema_of
 
@@ -63,10 +65,14 @@ class Packer:
             return self._walk(value.value, at, path, places)
         if isinstance(value, str | int | float | Decimal | UUID | PurePath):
             return float(value) if isinstance(value, float) else int(value) if isinstance(value, int) else str(value)
+        if kind_of(value) is not None:
+            places.append((path, {KIND: kind_of(value)}))
+            return packed(value, at)
         kind = cast("type[Any]", type(value))
         if not (isinstance(value, BaseModel | datetime.date) or dataclasses.is_dataclass(kind)):
             raise InvalidInputError(
-                f"{at}: a {kind.__name__} cannot enter the kernel; give JSON values, dataclasses or pydantic models",
+                f"{at}: a {kind.__name__} cannot enter the kernel; give JSON values, dataclasses, pydantic "
+                "models, DataFrames or Arrow tables",
                 path=at,
             )
         places.append((path, self._schema(kind, at)))

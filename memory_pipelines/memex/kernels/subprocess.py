@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import importlib.util
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from memory_pipelines.memex.kernels.hosted import HostedKernel
 
 BOOT = Path(__file__).with_name("boot.py")
 PARTS_OF_PYDANTIC = ("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection")
+FRAMES = ("numpy", "pandas", "pyarrow")
 
 
 class SubprocessKernel(HostedKernel):
@@ -90,7 +92,12 @@ class _Process:
 
 @cache
 def paths_of_pydantic() -> list[str]:
-    """Return where a worker finds pydantic; no other entry of our own path goes with it."""
+    """Return where a worker finds pydantic, and pandas if it is installed; nothing else of our own path."""
     files = (importlib.import_module(name).__file__ for name in PARTS_OF_PYDANTIC)
     places = (Path(file) for file in files if file)
-    return list(dict.fromkeys(str(place.parents[1] if place.stem == "__init__" else place.parent) for place in places))
+    needed = [place.parents[1] if place.stem == "__init__" else place.parent for place in places]
+    specs = (importlib.util.find_spec(name) for name in FRAMES)  # found, not imported: they take a second
+    homes = (Path(spec.origin).parents[1] for spec in specs if spec is not None and spec.origin)
+    # One that somebody develops lies in a project's folder, which may hold what no worker should read.
+    needed += [home for home in homes if home.name in ("site-packages", "dist-packages")]
+    return list(dict.fromkeys(map(str, needed)))

@@ -1,0 +1,189 @@
+"""pandas DataFrames and Arrow tables of the host: telling them, describing them, packing them for a kernel.
+
+Neither library is imported before somebody has made a value of it; both come with the extra `frames`.
+"""
+
+import base64
+import importlib
+import json
+import sys
+import types
+from collections.abc import Callable
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from memory_pipelines.errors import InvalidInputError
+from memory_pipelines.memex.kernels.arrow import DATA_FRAME, KIND, MARK, TABLE
+
+SHOWN_COLUMNS = 30
+"""How many columns of a frame are named to the model."""
+PLAIN = "plain"
+"""In the context of a dump: rows in place of Arrow, for whoever has no kernel."""
+
+_NAME_CHARS = 60
+_CLASSES = {DATA_FRAME: ("pandas", "DataFrame"), TABLE: ("pyarrow", "Table")}
+
+
+def kind_of(value: object) -> str | None:
+    """Return which kind of frame a value is; None for anything else."""
+    return next((kind for kind, made in _known() if isinstance(value, made)), None)
+
+
+def frame_text(value: Any) -> str:
+    """A frame by its shape, and the names and types of its columns; never by its content.
+
+    Args:
+        value: of a kind that `kind_of` knows.
+
+    Returns:
+        Text such as `DataFrame of shape 3 x 2, columns: day (datetime64[us]), n (int64)`.
+    """
+    rows, columns = value.shape
+    if kind_of(value) == TABLE:
+        fields = [(field.name, field.type) for field in value.schema]
+    else:
+        fields = list(zip(value.columns, value.dtypes, strict=True))
+    names = [f"{_name(name)} ({kind})" for name, kind in fields[:SHOWN_COLUMNS]]
+    more = [f"and {len(fields) - SHOWN_COLUMNS} more"] if len(fields) > SHOWN_COLUMNS else []
+    listed = f", columns: {', '.join([*names, *more])}" if fields else ""
+    return f"{type(value).__name__} of shape {rows:,} x {columns:,}{listed}"
+
+
+def packed(value: Any, at: str = "value") -> dict[str, str]:
+    """Pack a frame as an Arrow stream.
+
+    Args:
+        value: of a kind that `kind_of` knows.
+        at: where it is, for the message.
+
+    Returns:
+        What `kernels.arrow.opened` takes.
+
+    Raises:
+        InvalidInputError: its columns have no Arrow form, or pyarrow is not there.
+    """
+    kind = kind_of(value)
+    if kind is None:
+        raise InvalidInputError(f"{at}: a {type(value).__name__} has no JSON form", path=at)
+    try:
+        arrow: Any = importlib.import_module("pyarrow")
+        ipc: Any = importlib.import_module("pyarrow.ipc")
+    except ImportError as error:
+        raise InvalidInputError(
+            f"{at}: a DataFrame enters a kernel by way of pyarrow: install memory-pipelines[frames]", path=at
+        ) from error
+    try:
+        table = value if kind == TABLE else arrow.Table.from_pandas(value)
+        sink = arrow.BufferOutputStream()
+        with ipc.new_stream(sink, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
+            writer.write_table(table)
+        stream = base64.b64encode(sink.getvalue()).decode()
+    except (arrow.ArrowException, ValueError, TypeError, OverflowError) as error:
+        first = str(error).split("\n", 1)[0]
+        raise InvalidInputError(
+            f"{at}: the {kind} has no Arrow form: {first}. Give every column a name of its own and values of one type.",
+            path=at,
+        ) from error
+    return {MARK: stream, "as": kind, "is": frame_text(value)}
+
+
+def rows(value: Any) -> dict[str, Any]:
+    """A frame as plain JSON.
+
+    Args:
+        value: of a kind that `kind_of` knows.
+
+    Returns:
+        `columns` and, by row, `data`.
+    """
+    if kind_of(value) == TABLE:
+        columns = [str(name) for name in value.column_names]
+        data = [list(row) for row in zip(*(column.to_pylist() for column in value.columns), strict=True)]
+        return {"columns": columns, "data": json.loads(json.dumps(data, default=str))}
+    return json.loads(value.to_json(orient="split", index=False, date_format="iso"))
+
+
+def fallback(*, plain: bool) -> Callable[[Any], Any]:
+    """What a dump to JSON does with a frame.
+
+    Args:
+        plain: as rows; else packed.
+
+    Returns:
+        A function that raises `ValueError` for values that are no frames.
+    """
+
+    def dump(value: Any) -> Any:
+        if kind_of(value) is None:
+            raise ValueError(f"unable to serialize a {type(value).__name__}")
+        return rows(value) if plain else _packed_or_value_error(value)
+
+    return dump
+
+
+def with_frames(hint: Any) -> Any:
+    """A type whose frames pydantic can give out.
+
+    Args:
+        hint: an annotation.
+
+    Returns:
+        The annotation, with marks where it had kinds of frames.
+    """
+    kind = next((kind for kind, made in _known() if hint is made), None)
+    if kind is not None:
+        return Annotated[Any, _Frame(kind)]
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Annotated[(with_frames(args[0]), *args[1:])]
+    inner = tuple(with_frames(one) for one in args)
+    if inner == args:
+        return hint
+    if origin in (Union, types.UnionType):
+        return Union[inner]  # noqa: UP007 - built at run time
+    return origin[inner]
+
+
+class _Frame:
+    """Tells pydantic how a frame is given out and described."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Frame) and other._kind == self._kind
+
+    def __hash__(self) -> int:
+        return hash(self._kind)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def dump(value: Any, info: core_schema.SerializationInfo[dict[str, bool] | None]) -> Any:
+            plain = bool((info.context or {}).get(PLAIN))
+            return fallback(plain=plain)(value) if kind_of(value) is not None else value
+
+        dumped = core_schema.plain_serializer_function_ser_schema(dump, info_arg=True, when_used="json")
+        checked = core_schema.is_instance_schema(dict(_known())[self._kind])
+        return core_schema.json_or_python_schema(checked, checked, serialization=dumped)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {KIND: self._kind}
+
+
+def _packed_or_value_error(value: Any) -> dict[str, str]:
+    try:
+        return packed(value)
+    except InvalidInputError as error:
+        raise ValueError(error.message) from error
+
+
+def _known() -> list[tuple[str, type[Any]]]:
+    """The classes of frames that this process has loaded."""
+    loaded = ((kind, getattr(sys.modules.get(home), name, None)) for kind, (home, name) in _CLASSES.items())
+    return [(kind, made) for kind, made in loaded if made is not None]
+
+
+def _name(name: object) -> str:
+    text = " ".join(str(name).split())
+    return text if len(text) <= _NAME_CHARS else f"{text[:_NAME_CHARS]}..."
