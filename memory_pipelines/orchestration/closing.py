@@ -1,9 +1,9 @@
 """Ends actors and runs of ours, wherever their Dagster run ended."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-from memory_pipelines.records import ActorResult, Pipeline, Run
+from memory_pipelines.records import ActorResult, Batch, Pipeline, Run
 from memory_pipelines.redaction import redact
 from memory_pipelines.stores.base import Stores
 
@@ -46,17 +46,26 @@ def close_run(stores: Stores, run: Run, *, now: datetime, reason: str | None = N
 
 
 def end_rest(
-    stores: Stores, pipeline: Pipeline, run: Run, actors: Iterable[str], *, cancelled: bool, reason: str, now: datetime
+    stores: Stores,
+    pipeline: Pipeline,
+    run: Run,
+    batch: Batch | None = None,
+    *,
+    cancelled: bool,
+    reason: str,
+    now: datetime,
 ) -> list[str]:
-    """End those of the actors that have not ended, because whoever worked on them is gone.
+    """End those actors of a batch, or of the whole run, that have not ended, because whoever worked on them is gone.
 
     Returns:
         The actors that were ended.
     """
-    results = {one.actor_id: one for one in stores.pipelines.results(run.pipeline_id, run.number)}
+    # Only of the batch: a run has many, and whoever looks at each would read the whole run for each.
+    number = None if batch is None else batch.number
     ended: list[str] = []
-    for actor_id in actors:
-        if actor_id in results and results[actor_id].state in {"waiting", "running"}:
+    for result in stores.pipelines.results(run.pipeline_id, run.number, batch=number):
+        actor_id = result.actor_id
+        if result.state in {"waiting", "running"}:
             stores.progress.end_actor(
                 pipeline,
                 run.number,

@@ -85,9 +85,7 @@ def _close(app: App, pipeline: Pipeline, run: Run, *, cancelled: bool, reason: s
     if found.state != "RUNNING":
         return
     now = app.clock()
-    results = app.stores.pipelines.results(pipeline.id, run.number)
-    actors = [one.actor_id for one in results]
-    end_rest(app.stores, pipeline, run, actors, cancelled=cancelled, reason=reason, now=now)
+    end_rest(app.stores, pipeline, run, cancelled=cancelled, reason=reason, now=now)
     close_run(app.stores, run, now=now)
 
 

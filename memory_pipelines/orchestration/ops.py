@@ -191,7 +191,7 @@ class StageWork:
         given, app = self.assignment, self.crew.app
         now = app.clock()
         for actor_id in end_rest(
-            app.stores, given.pipeline, given.run, given.batch.actors, cancelled=True, reason=reason, now=now
+            app.stores, given.pipeline, given.run, given.batch, cancelled=True, reason=reason, now=now
         ):
             self._tell(actor_id, "cancelled")
         app.stores.progress.release(given.holder)

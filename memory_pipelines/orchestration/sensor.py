@@ -156,12 +156,11 @@ class Watch:
         reloaded = instance.get_run_by_id(dagster_run.run_id) or dagster_run
         cancelled = run.cancel_requested or reloaded.status == dg.DagsterRunStatus.CANCELED
         reason = f"Dagster run {dagster_run.run_id} ended {reloaded.status.value} before the actor did"
-        left = end_rest(self.stores, pipeline, run, batch.actors, cancelled=cancelled, reason=reason, now=now)
+        left = end_rest(self.stores, pipeline, run, batch, cancelled=cancelled, reason=reason, now=now)
         self.stores.progress.release(dagster_run.run_id)
         if left and not cancelled and not has_partitions(dagster_run):
-            mine = set(batch.actors)
-            results = self.stores.pipelines.results(pipeline.id, run.number)
-            failed = [one.actor_id for one in results if one.actor_id in mine and one.state == "failed"]
+            results = self.stores.pipelines.results(pipeline.id, run.number, batch=batch.number)
+            failed = [one.actor_id for one in results if one.state == "failed"]
             mark_failed(instance, dagster_run, pipeline.id, failed)
         if left:
             notes.append(f"{len(left)} actors of {run_name(pipeline.id, run.number)} ended: {reason}")

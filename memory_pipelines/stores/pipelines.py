@@ -279,16 +279,17 @@ class SqlPipelines:
             failures=failures,
         )
 
-    def results(self, pipeline: str, number: int) -> list[ActorResult]:
-        """Return what a run did for each actor, by batch and place."""
+    def results(self, pipeline: str, number: int, *, batch: int | None = None) -> list[ActorResult]:
+        """Return what a run, or one batch of it, did for each actor, by batch and place."""
+        statement = select(ResultRow).order_by(col(ResultRow.batch), col(ResultRow.rank), col(ResultRow.actor_id))
+        if batch is not None:
+            statement = statement.where(col(ResultRow.batch) == batch)
         with self._database.read() as session:
             run = find_run(session, pipeline, number)
             rows = session.scalars(
-                select(ResultRow)
-                .where(col(ResultRow.pipeline_id) == run.pipeline_id, col(ResultRow.run) == number)
-                .order_by(col(ResultRow.batch), col(ResultRow.rank), col(ResultRow.actor_id))
+                statement.where(col(ResultRow.pipeline_id) == run.pipeline_id, col(ResultRow.run) == number)
             ).all()
-            usage: dict[str, tuple[StageUsage, ...]] = usage_by_actor(session, run.pipeline_id, number)
+            usage: dict[str, tuple[StageUsage, ...]] = usage_by_actor(session, run.pipeline_id, number, batch=batch)
         return [result_record(row, usage.get(row.actor_id, ())) for row in rows]
 
     def pending(self, pipeline: str) -> list[Pending]:

@@ -60,9 +60,9 @@ def usage_record(row: UsageRow) -> StageUsage:
 
 
 def usage_by_actor(
-    session: Session, pipeline: str, run: int, actor_id: str | None = None
+    session: Session, pipeline: str, run: int, actor_id: str | None = None, *, batch: int | None = None
 ) -> dict[str, tuple[StageUsage, ...]]:
-    """Return what each actor of a run, or one of them, cost, by stage."""
+    """Return what each actor of a run, or one of them, or of a batch, cost, by stage."""
     found: dict[str, tuple[StageUsage, ...]] = {}
     statement = (
         select(UsageRow)
@@ -71,6 +71,11 @@ def usage_by_actor(
     )
     if actor_id is not None:
         statement = statement.where(col(UsageRow.actor_id) == actor_id)
+    if batch is not None:
+        members = select(col(ResultRow.actor_id)).where(
+            col(ResultRow.pipeline_id) == pipeline, col(ResultRow.run) == run, col(ResultRow.batch) == batch
+        )
+        statement = statement.where(col(UsageRow.actor_id).in_(members))
     for row in session.scalars(statement):
         found[row.actor_id] = (*found.get(row.actor_id, ()), usage_record(row))
     return found

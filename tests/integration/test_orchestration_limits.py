@@ -2,12 +2,14 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from orchestration_kit import PIPELINE, QUICK, house
 
 from memory_pipelines.orchestration import keys, sensor
 from memory_pipelines.orchestration.here import run_here
+from memory_pipelines.records import ActorResult
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -32,6 +34,31 @@ def test_a_run_over_the_limit_goes_on_without_partitions_and_says_so(
         assert home.run_row().state == "SUCCEEDED"
         assert set(home.states().values()) == {"succeeded"}
         assert len(home.states()) == 4
+
+
+def test_a_look_reads_of_each_batch_its_own_actors_and_not_the_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with house(tmp_path, NOW, actors=6) as home:
+        home.app.pipelines.update(PIPELINE, batch_size=1)
+        home.ask()
+        watch = sensor.Watch(home.app.stores, home.app.clock, "offline", QUICK.lease_seconds)
+        requests, _ = watch.tick(home.instance)
+        job = home.definitions().resolve_job_def(keys.JOB)
+        for request in requests[:5]:
+            job.execute_in_process(instance=home.instance, run_config=request.run_config, tags=request.tags)
+        real, read = home.app.stores.pipelines.results, list[int]()
+
+        def counted(*args: Any, **options: Any) -> list[ActorResult]:
+            found = real(*args, **options)
+            read.append(len(found))
+            return found
+
+        monkeypatch.setattr(home.app.stores.pipelines, "results", counted)
+        watch.tick(home.instance)
+
+        assert len(requests) == 6
+        assert read == [1] * 5  # the actor of each batch that has ended; one is left, so the run is not closed
 
 
 def test_a_run_in_this_process_goes_over_the_limit_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
