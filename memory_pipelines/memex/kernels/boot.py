@@ -38,6 +38,7 @@ def main() -> None:
     connection = socket.socket(fileno=given["connection"])
     tell_failures(connection)
     prepared = prepare(readable=[str(Path(__file__).resolve().parent)], **given["prepare"])
+    preload_for(prepared)
     serve(connection, given["worker"], given["confine"], prepared)
 
 
@@ -69,11 +70,16 @@ def tell_failures(connection: socket.socket) -> None:
     from memory_pipelines.memex.kernels.wire import pack
 
     def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        del trace
-        why = str(error) if kind.__name__ == "WallError" else f"{kind.__name__}: {error}"
-        connection.sendall(pack({"type": "failed", "why": why[:2_000]}, 1 << 16))
+        del kind, trace
+        connection.sendall(pack({"type": "failed", "why": why_not(error)}, 1 << 16))
 
     sys.excepthook = tell
+
+
+def why_not(error: BaseException) -> str:
+    """Say for the host why there is no worker; what the wall says of itself needs no class before it."""
+    kind = type(error).__name__
+    return (str(error) if kind == "WallError" else f"{kind}: {error}")[:2_000]
 
 
 def serve(connection: socket.socket, given: dict[str, Any], bounds: dict[str, Any], prepared: Any) -> None:
@@ -102,14 +108,22 @@ def serve(connection: socket.socket, given: dict[str, Any], bounds: dict[str, An
 
     warnings.showwarning = warn
     sys.unraisablehook = forgotten
-    if prepared.rules is None:
-        os.environ.update(ONE_THREAD)
-        preload(more=("pyarrow.ipc", "pandas"))  # nothing can be imported behind a wall that opens no file
     confined = confine(prepared=prepared, **bounds)
     try:
         worker.serve({"type": "ready", "pid": os.getpid(), "confined": confined})
     finally:
         os._exit(0)  # threads and exit handlers of the code have no say
+
+
+def preload_for(prepared: Any) -> None:
+    """Import all that code may need where the wall will open no file, since nothing can be imported behind it then.
+
+    Args:
+        prepared: from `prepare`.
+    """
+    if prepared.rules is None:
+        os.environ.update(ONE_THREAD)
+        preload(more=("pyarrow.ipc", "pandas"))
 
 
 def preload(more: tuple[str, ...] = ()) -> None:

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from memory_pipelines.errors import KernelUnavailableError
+from memory_pipelines.memex.kernels.boot import ONE_THREAD
 from memory_pipelines.memex.kernels.connection import START_SECONDS, in_words
+from memory_pipelines.memex.kernels.walled import command
 from memory_pipelines.memex.kernels.zygote import MESSAGE_BYTES
 
 ZYGOTE = Path(__file__).with_name("zygote.py")
@@ -23,11 +25,8 @@ WARM = 2
 """Workers that wait for a rollout, for each set of bounds."""
 SETS = 4
 """Sets of bounds that have workers waiting; those not asked for longest lose theirs."""
-ALLOCATORS = {
-    "MALLOC_ARENA_MAX": "2",  # arenas of 64 MB a thread would use up the address space
-    "OPENBLAS_NUM_THREADS": "1",  # a fork server may have no threads
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-}
+ALLOCATORS = {"MALLOC_ARENA_MAX": "2", **ONE_THREAD}
+"""Arenas of 64 MB a thread would use up the address space, and a fork server may have no further threads."""
 
 _servers: dict[tuple[int, str, tuple[str, ...]], "ForkServer"] = {}
 _starting = threading.Lock()
@@ -60,7 +59,7 @@ class ForkServer:
         }
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(ZYGOTE), json.dumps(given)],
+                command(ZYGOTE, given),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -210,7 +209,7 @@ def fork_server(paths: Sequence[str], isolation: str, lacking: Sequence[str] = (
     Raises:
         KernelUnavailableError: it did not start; says why.
     """
-    key = (os.getpid(), isolation, tuple(lacking))
+    key = _key(isolation, lacking)
     with _starting:
         found = _servers.get(key)
         if found is None or not found.alive:
@@ -220,5 +219,9 @@ def fork_server(paths: Sequence[str], isolation: str, lacking: Sequence[str] = (
 
 def running(isolation: str, lacking: Sequence[str] = ()) -> ForkServer | None:
     """Return the fork server of this process if it is up."""
-    found = _servers.get((os.getpid(), isolation, tuple(lacking)))
+    found = _servers.get(_key(isolation, lacking))
     return found if found is not None and found.alive else None
+
+
+def _key(isolation: str, lacking: Sequence[str]) -> tuple[int, str, tuple[str, ...]]:
+    return os.getpid(), isolation, tuple(lacking)  # a fork of this process has no part in its servers

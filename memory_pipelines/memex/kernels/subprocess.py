@@ -1,41 +1,25 @@
 """The kernel that is a process of its own."""
 
 import asyncio
-import importlib
-import importlib.util
-import json
 import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from memory_pipelines.errors import KernelUnavailableError
 from memory_pipelines.memex.kernels.connection import Body, in_words
-from memory_pipelines.memex.kernels.hosted import HostedKernel
+from memory_pipelines.memex.kernels.walled import WalledKernel, command, import_paths
 
 BOOT = Path(__file__).with_name("boot.py")
-PARTS_OF_PYDANTIC = ("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection")
-FRAMES = ("numpy", "pandas", "pyarrow")
 
 
-class SubprocessKernel(HostedKernel):
+class SubprocessKernel(WalledKernel):
     """Runs blocks in a fresh Python behind the wall: see `confine.py`. A process that ends is replaced."""
 
-    can_kill: ClassVar[bool] = True
-    own_process: ClassVar[bool] = True
-    lacking: ClassVar[tuple[str, ...]] = ()
-    """Parts of the wall that are taken as missing, to try what happens then."""
-
-    @property
-    def isolation(self) -> Mapping[str, Any]:
-        """What isolates this kernel, as its process reported it."""
-        ready = self._connection.ready if self._connection else None
-        return {"kernel": "subprocess", "process": True, "environment": "empty", **(ready.confined if ready else {})}
+    name: ClassVar[str] = "subprocess"
 
     async def launch(self) -> tuple[Body, socket.socket]:
         """Start the process with its end of a socket pair as the only open file."""
@@ -46,14 +30,13 @@ class SubprocessKernel(HostedKernel):
         bounds["confine"]["parent"] = os.getpid()
         given = {
             "connection": theirs.fileno(),
-            "paths": paths_of_pydantic(),
+            "paths": import_paths(),
             "prepare": {"isolation": self.wanted, "lacking": self.lacking},
             **bounds,
         }
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-I", "-S", "-B", "-X", "utf8", str(BOOT), json.dumps(given)),
+                *command(BOOT, given),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
@@ -88,16 +71,3 @@ class _Process:
         code = await self._process.wait()
         self._over = True
         return in_words(code, self._cpu_seconds)
-
-
-@cache
-def paths_of_pydantic() -> list[str]:
-    """Return where a worker finds pydantic, and pandas if it is installed; nothing else of our own path."""
-    files = (importlib.import_module(name).__file__ for name in PARTS_OF_PYDANTIC)
-    places = (Path(file) for file in files if file)
-    needed = [place.parents[1] if place.stem == "__init__" else place.parent for place in places]
-    specs = (importlib.util.find_spec(name) for name in FRAMES)  # found, not imported: they take a second
-    homes = (Path(spec.origin).parents[1] for spec in specs if spec is not None and spec.origin)
-    # One that somebody develops lies in a project's folder, which may hold what no worker should read.
-    needed += [home for home in homes if home.name in ("site-packages", "dist-packages")]
-    return list(dict.fromkeys(map(str, needed)))

@@ -35,12 +35,12 @@ def main() -> None:
         boot.preload()
         importlib.import_module("memory_pipelines.memex.kernels.worker")
         prepared = prepare(readable=[str(Path(__file__).resolve().parent)], **given["prepare"])
+        boot.preload_for(prepared)
         threads = len(list(Path("/proc/self/task").iterdir())) if sys.platform == "linux" else 1
         if threads != 1:
             raise OSError(f"{threads} threads run in the fork server, where there must be one: a module started them")
     except Exception as error:  # noqa: BLE001 - the boundary: the host hears why there will be no workers
-        why = str(error) if type(error).__name__ == "WallError" else f"{type(error).__name__}: {error}"
-        _tell(control, {"failed": why[:2_000]})
+        _tell(control, {"failed": boot.why_not(error)})
         return
     os.environ.clear()  # what steered the allocators while modules were loaded
     gc.collect()
