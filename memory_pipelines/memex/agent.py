@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from memory_pipelines.gateway.base import Gateway, ModelInfo, Usage
 from memory_pipelines.memex.budget import Budget, Meter
 from memory_pipelines.memex.code_space import CodeRollout
 from memory_pipelines.memex.events import End, Failed, Header
-from memory_pipelines.memex.kernels.base import Kernel, Limits
+from memory_pipelines.memex.kernels.base import Limits
 from memory_pipelines.memex.kernels.namespace import OWN_NAMES
 from memory_pipelines.memex.kernels.opening import open_kernel
 from memory_pipelines.memex.prompt import json_prompt, system_prompt, tools_prompt
@@ -192,9 +191,6 @@ class Agent(Generic[ResultT]):
                 raise
             return Outcome(value=value, usage=meter.usage, trajectory=recorder.trajectory)
 
-    def _opened(self) -> AbstractAsyncContextManager[Kernel]:
-        return open_kernel(self._kernel, limits=self._limits, isolation=self._isolation)
-
     async def _work(self, task: str, scope: dict[str, Any], meter: Meter, recorder: Recorder) -> Any:
         deadline = asyncio.timeout(self._budget.seconds)
         try:
@@ -203,7 +199,7 @@ class Agent(Generic[ResultT]):
                 if self._space == "tools":
                     recorder.add(self._header(task, scope, kernel="none", isolation={}))
                     return await ToolRollout(plan, meter=meter, record=recorder.add).run(task, scope)
-                async with self._opened() as kernel:
+                async with open_kernel(self._kernel, limits=self._limits, isolation=self._isolation) as kernel:
                     recorder.add(self._header(task, scope, kernel=self._kernel, isolation=kernel.isolation))
                     return await CodeRollout(plan, kernel=kernel, meter=meter, record=recorder.add).run(task, scope)
         except TimeoutError as error:
@@ -213,7 +209,7 @@ class Agent(Generic[ResultT]):
 
     async def _plan_for_model(self) -> Plan:
         """The plan, with what depends on the model: how it is spoken to, and what its context holds."""
-        if self._plan.bound and self._plan.answer_schema is not None:
+        if self._plan.answer_schema is not None:
             return self._plan
         if self._planned is None:
             # Beside the loop: a gateway may load a library of some seconds for this.

@@ -12,6 +12,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from memory_pipelines.memex.kernels.spelling import dotted
 from memory_pipelines.memex.shapes import Schema, plain_json, signature
 
 MENDED = 100
@@ -69,7 +70,8 @@ class Checker:
                 if len(path) == 1 and path[0] not in self._required and given.get(str(path[0]), 0) is None:
                     del given[str(path[0])]
                 else:
-                    wrong.append(f"{_dotted(path)}{_cut(str(error.message))}")
+                    place = f"{_cut(dotted(path))}: " if path else ""
+                    wrong.append(f"{place}{_cut(str(error.message))}")
         except (RecursionError, Unresolvable):
             wrong.append("the arguments are nested too deep, or the schema of this tool is, so they cannot be checked")
         if self._closed:
@@ -151,11 +153,6 @@ def _within(value: Any, place: list[Any]) -> Iterator[tuple[list[Any], MutableMa
 def _place(path: list[Any]) -> str:
     text = "/".join(str(step) for step in path)[:MESSAGE_CHARS] or "its beginning"
     return text.encode("utf-8", "backslashreplace").decode()  # half a character could not be written to a log
-
-
-def _dotted(path: list[Any]) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
-    return f"{_cut(text)}: " if text else ""
 
 
 def _cut(text: str) -> str:

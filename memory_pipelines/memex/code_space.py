@@ -106,10 +106,7 @@ class CodeRollout(Rollout):
         Returns:
             Whether the work is done, and the result.
         """
-        if any(step.problem is None for step in steps):
-            self._rest()
-        elif self._tire("malformed"):
-            raise self._bad_output("malformed")
+        self._usable(any_part=any(step.problem is None for step in steps))
         told: list[str] = []  # a text a step
         failed = False
         for number, step in enumerate(steps, start=1):

@@ -17,8 +17,9 @@ from memory_pipelines.memex.answers import Problem
 from memory_pipelines.memex.budget import Meter
 from memory_pipelines.memex.events import Event, Feedback, LlmRequest, LlmResponse, Submitted, ToolCalled, recordable
 from memory_pipelines.memex.history import History
+from memory_pipelines.memex.kernels.spelling import complaints
 from memory_pipelines.memex.prompt import Form, feedback, shortened
-from memory_pipelines.memex.tools import Tool, complaints
+from memory_pipelines.memex.tools import Tool
 from memory_pipelines.text import clean_text
 from memory_pipelines.wording import tokens_of
 
@@ -207,9 +208,19 @@ class Rollout(ABC):
         self._bad = self._bad_output(problem)
         return self._unreadable >= patience
 
-    def _rest(self) -> None:
-        """Forget what was wrong with earlier answers: this one can be run."""
-        self._unreadable, self._bad = 0, None
+    def _usable(self, *, any_part: bool) -> None:
+        """Begin anew to count bad answers, or be out of patience with calls of which none can be made.
+
+        Args:
+            any_part: whether anything of this answer can be run.
+
+        Raises:
+            BadOutputError: patience is at an end.
+        """
+        if any_part:
+            self._unreadable, self._bad = 0, None
+        elif self._tire("malformed"):
+            raise self._bad_output("malformed")
 
     def _checked(self, value: Any) -> tuple[Any, str | None]:
         """A submitted value as the result's type has it, or `path: message` lines that say why it is not."""

@@ -77,10 +77,7 @@ class ToolRollout(Rollout):
         Returns:
             Whether the work is done, and the result.
         """
-        if any(call.problem is None for call in calls):
-            self._rest()
-        elif self._tire("malformed"):
-            raise self._bad_output("malformed")
+        self._usable(any_part=any(call.problem is None for call in calls))
         made = await self._make(calls)
         failed = any(not one.ok for one in made.values())
         for number, native in enumerate(calls, start=1):

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,11 +14,8 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from memory_pipelines.errors import BudgetExceededError, CancelledRunError, InvalidInputError, ToolError
 from memory_pipelines.memex.frames import PLAIN, fallback, with_frames
-from memory_pipelines.memex.kernels.spelling import identifier
+from memory_pipelines.memex.kernels.spelling import complaints, first_ten, identifier
 from memory_pipelines.memex.shapes import Schema
-
-SHOWN_ERRORS = 10
-"""How many complaints about one value are shown; a model mends the first ones first."""
 
 Check = Callable[[Mapping[str, object]], tuple[dict[str, Any], list[str]]]
 """Takes the arguments of a call; gives them as the function shall have them, and what is wrong with them."""
@@ -56,25 +53,6 @@ def schema_of(kind: Any, *, mode: Literal["validation", "serialization"] = "seri
             "Use plain types, dataclasses or pydantic models.",
             kind=_type_name(kind),
         ) from error
-
-
-def complaints(error: ValidationError) -> str:
-    """What pydantic holds against a value, as lines `path: message`.
-
-    Args:
-        error: what pydantic raised.
-
-    Returns:
-        At most ten lines, and how many more there are.
-    """
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return first_ten([f"{_path(one['loc'])}: {one['msg']}" for one in found])
-
-
-def first_ten(lines: Sequence[str]) -> str:
-    """The first of many complaints, and how many more there are."""
-    more = len(lines) - SHOWN_ERRORS
-    return "\n".join([*lines[:SHOWN_ERRORS], *([f"... and {more} more"] if more > 0 else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,11 +185,6 @@ def _arguments(called: str, signature: inspect.Signature, hints: Mapping[str, An
         return create_model(called, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
     except (PydanticUserError, PydanticSchemaGenerationError) as error:
         raise InvalidInputError(f"tool {called}: a parameter has no JSON form: {_first_line(error)}") from error
-
-
-def _path(loc: tuple[int | str, ...]) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
-    return text.lstrip(".") or "value"
 
 
 def _type_name(kind: Any) -> str:

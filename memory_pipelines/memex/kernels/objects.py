@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, ForwardRef, Literal, NoReturn, 
 from memory_pipelines.memex.kernels.arrow import KIND, opened
 from memory_pipelines.memex.kernels.capture import short
 from memory_pipelines.memex.kernels.reading import METHODS
-from memory_pipelines.memex.kernels.spelling import identifiers
+from memory_pipelines.memex.kernels.spelling import complaints, identifiers
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
 
 Schema = dict[str, Any]
-SHOWN_ERRORS = 10
 
 _SCALARS: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": type(None)}
 _FORMATS: dict[str, Any] = {"date-time": datetime.datetime, "date": datetime.date}
@@ -123,10 +122,7 @@ class Types:
         try:
             self._adapter(schema).validate_python(value)
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)
-            lines = [f"{_dotted(one['loc'])}: {one['msg']}" for one in found[:SHOWN_ERRORS]]
-            more = len(found) - SHOWN_ERRORS
-            return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
+            return complaints(error)
         return ""
 
     def _adapter(self, schema: Schema) -> "TypeAdapter[Any]":
@@ -310,7 +306,3 @@ def _bounded(kind: Any, schema: Schema) -> Any:
 
     bounds = {ours: schema[theirs] for theirs, ours in _BOUNDS.items() if theirs in schema}
     return Annotated[kind, Field(**bounds)] if bounds else kind
-
-
-def _dotted(loc: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".") or "value"

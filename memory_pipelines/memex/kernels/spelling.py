@@ -1,11 +1,18 @@
-"""How names of JSON are spelt in Python; the same in the stubs that the model reads and in the objects it gets.
+"""How names and places of JSON are spelt in Python; the same wherever the model reads them, and in the objects it gets.
 
 Part of the worker: standard library only.
 """
 
 import keyword
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+SHOWN_ERRORS = 10
+"""How many complaints about one value are shown; a model mends the first ones first."""
 
 
 def identifier(name: str) -> str:
@@ -55,3 +62,34 @@ def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, st
             spelt[name] = wanted
             used.add(wanted)
     return {spelt[name]: name for name in given}
+
+
+def dotted(path: Iterable[int | str]) -> str:
+    """A place inside a value.
+
+    Args:
+        path: keys and indices from the outside in.
+
+    Returns:
+        Text such as `facts[0].at`; empty for the value itself.
+    """
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+
+
+def complaints(error: "ValidationError") -> str:
+    """What pydantic holds against a value.
+
+    Args:
+        error: what pydantic raised.
+
+    Returns:
+        Lines `path: message`, at most ten, and how many more there are.
+    """
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return first_ten([f"{dotted(one['loc']) or 'value'}: {one['msg']}" for one in found])
+
+
+def first_ten(lines: Sequence[str]) -> str:
+    """The first of many complaints, and how many more there are."""
+    more = len(lines) - SHOWN_ERRORS
+    return "\n".join([*lines[:SHOWN_ERRORS], *([f"... and {more} more"] if more > 0 else [])])
