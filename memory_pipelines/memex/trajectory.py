@@ -30,22 +30,10 @@ from memory_pipelines.memex.events import (
 KindT = TypeVar("KindT", bound=Event)
 
 
-@dataclass(frozen=True)
-class Turn:
-    """One answer of the model and what came of it."""
+class _Kinds:
+    """Gives events by their kind."""
 
-    number: int  # from 1
-    events: Events[Event]  # all of this turn, in order
-
-    @property
-    def text(self) -> str:
-        """What the model said; empty when no answer came."""
-        return next((event.text for event in _only(self.events, LlmResponse)), "")
-
-    @property
-    def code(self) -> str:
-        """What ran, all blocks of it."""
-        return "\n".join(block.code for block in self.blocks)
+    events: Events[Event]
 
     @property
     def blocks(self) -> Events[Block]:
@@ -61,6 +49,24 @@ class Turn:
     def tool_calls(self) -> Events[ToolCalled]:
         """The calls of tools."""
         return _only(self.events, ToolCalled)
+
+
+@dataclass(frozen=True)
+class Turn(_Kinds):
+    """One answer of the model and what came of it."""
+
+    number: int  # from 1
+    events: Events[Event]  # all of this turn, in order
+
+    @property
+    def text(self) -> str:
+        """What the model said; empty when no answer came."""
+        return next((event.text for event in _only(self.events, LlmResponse)), "")
+
+    @property
+    def code(self) -> str:
+        """What ran, all blocks of it."""
+        return "\n".join(block.code for block in self.blocks)
 
     @property
     def submitted(self) -> Submitted | None:
@@ -95,7 +101,7 @@ class Turn:
         return self.usage.seconds + sum(event.milliseconds for event in _stored(self.events, Observed)) / 1000
 
 
-class Trajectory:
+class Trajectory(_Kinds):
     """The events of one rollout, in order."""
 
     def __init__(self, events: Iterable[Event], *, blobs: Blobs | None = None, cut: bool = False) -> None:
@@ -167,21 +173,6 @@ class Trajectory:
     def end(self) -> End | None:
         """The last event; None in a rollout that is going on or was killed."""
         return next(iter(_only(self.events, End)), None)
-
-    @property
-    def blocks(self) -> Events[Block]:
-        """The code that ran."""
-        return _only(self.events, Block)
-
-    @property
-    def outputs(self) -> Events[Observed]:
-        """What the blocks showed."""
-        return _only(self.events, Observed)
-
-    @property
-    def tool_calls(self) -> Events[ToolCalled]:
-        """The calls of tools."""
-        return _only(self.events, ToolCalled)
 
     @property
     def children(self) -> Events[Spawned]:

@@ -9,8 +9,29 @@ from dataclasses import dataclass
 from typing import Any
 
 
+class _Events:
+    """Gives events by their kind."""
+
+    events: list[Any]
+
+    @property
+    def blocks(self) -> list[Any]:
+        """The code that ran."""
+        return _only(self.events, "block")
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What the blocks showed."""
+        return _only(self.events, "observation")
+
+    @property
+    def tool_calls(self) -> list[Any]:
+        """The calls of tools."""
+        return _only(self.events, "tool_call")
+
+
 @dataclass(frozen=True)
-class Turn:
+class Turn(_Events):
     """One answer of the model and what came of it."""
 
     number: int
@@ -26,41 +47,9 @@ class Turn:
         """What ran, all blocks of it."""
         return "\n".join(block.code for block in self.blocks)
 
-    @property
-    def blocks(self) -> list[Any]:
-        """The code that ran."""
-        return _only(self.events, "block")
 
-    @property
-    def outputs(self) -> list[Any]:
-        """What the blocks showed."""
-        return _only(self.events, "observation")
-
-    @property
-    def tool_calls(self) -> list[Any]:
-        """The calls of tools."""
-        return _only(self.events, "tool_call")
-
-
-class TrajectoryMethods:
+class TrajectoryMethods(_Events):
     """Goes over the `events` of a record."""
-
-    events: list[Any]
-
-    @property
-    def blocks(self) -> list[Any]:
-        """The code that ran."""
-        return _only(self.events, "block")
-
-    @property
-    def outputs(self) -> list[Any]:
-        """What the blocks showed."""
-        return _only(self.events, "observation")
-
-    @property
-    def tool_calls(self) -> list[Any]:
-        """The calls of tools."""
-        return _only(self.events, "tool_call")
 
     @property
     def children(self) -> list[Any]:
