@@ -147,7 +147,7 @@ class LiteLLMGateway:
             except TimeoutError:
                 message = f"No answer of {request.model!r} within {self._call_seconds:g} s; it may pass later."
                 raise GatewayTransientError(message, model=request.model, retry_after=None) from None
-            except Exception as error:
+            except Exception as error:  # the boundary to LiteLLM: what is no error of a provider goes on as it is
                 if is_refusal(error):
                     seconds = self._clock() - started
                     return Response(

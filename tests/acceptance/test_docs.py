@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,18 @@ def test_python_of_the_pages_runs(page: Path, capsys: pytest.CaptureFixture[str]
         exec(compile(block, page.name, "exec"), scope)
     if "app" in scope:
         scope["app"].close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the wall is made of parts of Linux")
+def test_the_example_of_the_kernel_page_shows_the_wall(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks(ROOT / "docs" / "kernel.md", "python")
+    exec(compile(code, "kernel.md", "exec"), {})
+
+    done = capsys.readouterr()
+    assert done.err == ""
+    error, held = done.out.rsplit("\n", 2)[0], done.out.splitlines()[-1]
+    assert "PermissionError: [Errno 13] Permission denied: '/etc/passwd'" in error
+    assert held == "strict True"
 
 
 def settings_table() -> str:

@@ -79,26 +79,26 @@ def add_a_line(stage: Play, path: str) -> None:
     stage.app.memory.write(MEMORY, actor_id="ana", path=path, content=content, author="agent")
 
 
-def once(purpose: str, about: str, do: Callable[[], None]) -> Callable[[Request], str]:
-    """Answer honestly, and do something else the first time that the model is asked for a purpose."""
-    done: list[str] = []
+class Once:
+    """Answers honestly, and does something else the first time that the model is asked for a purpose."""
 
-    def answers(request: Request) -> str:
-        if request.purpose == purpose and about in shown(request):
-            if not done:
-                done.append(purpose)
-                do()
-            elif purpose == "merge":
-                done.append(purpose)
+    def __init__(self, purpose: str, about: str, do: Callable[[], None]) -> None:
+        self.purpose, self.about, self.do = purpose, about, do
+        self.done: list[str] = []
+
+    def __call__(self, request: Request) -> str:
+        if request.purpose == self.purpose and self.about in shown(request):
+            if not self.done:
+                self.done.append(self.purpose)
+                self.do()
+            elif self.purpose == "merge":
+                self.done.append(self.purpose)
         return honest(request)
-
-    answers.done = done  # type: ignore[attr-defined]
-    return answers
 
 
 @pytest.mark.parametrize("purpose", ["distill", "merge"])
 def test_a_line_written_while_the_model_thinks_survives(tmp_path: Path, purpose: str) -> None:
-    answers = once(purpose, "not strong", lambda: add_a_line(stage, next(iter(stage.memory("ana")))))
+    answers = Once(purpose, "not strong", lambda: add_a_line(stage, next(iter(stage.memory("ana")))))
     with play(tmp_path, answers) as stage:
         stage.say("ana", "s1", COFFEE)
         assert stage.run().run.state == "SUCCEEDED"
@@ -106,7 +106,7 @@ def test_a_line_written_while_the_model_thinks_survives(tmp_path: Path, purpose:
         stage.say("ana", "s2", NOT_STRONG, day=1)
 
         assert stage.run().run.state == "SUCCEEDED"
-        assert answers.done  # type: ignore[attr-defined]
+        assert answers.done
         assert MEANWHILE in stage.memory("ana")[path].splitlines()
         assert "not strong" in everything(stage)
         authors = [one.author for one in stage.app.memory.history(MEMORY, actor_id="ana", path=path)]
@@ -117,14 +117,14 @@ def test_an_entry_deleted_while_the_model_thinks_stays_deleted(tmp_path: Path) -
     def delete() -> None:
         stage.app.memory.delete(MEMORY, actor_id="ana", path=next(iter(stage.memory("ana"))), author="ana")
 
-    answers = once("merge", "not strong", delete)
+    answers = Once("merge", "not strong", delete)
     with play(tmp_path, answers) as stage:
         stage.say("ana", "s1", COFFEE)
         stage.run()
         stage.say("ana", "s2", NOT_STRONG, day=1)
 
         assert stage.run().run.state == "SUCCEEDED"
-        assert answers.done  # type: ignore[attr-defined]
+        assert answers.done
         assert "black and strong" not in everything(stage)
         assert "not strong" in everything(stage)  # news, said after what was deleted
 
@@ -133,7 +133,7 @@ def test_an_entry_made_at_the_same_place_while_the_model_thinks_survives(tmp_pat
     def make() -> None:
         stage.app.memory.write(MEMORY, actor_id="ana", path=place[0], content=f"{MEANWHILE}\n", author="agent")
 
-    answers = once("distill", "Bergen", make)
+    answers = Once("distill", "Bergen", make)
     with play(tmp_path, answers) as stage:
         stage.say("ben", "s0", "I live in Oslo.")
         stage.run()
@@ -141,7 +141,7 @@ def test_an_entry_made_at_the_same_place_while_the_model_thinks_survives(tmp_pat
         stage.say("ana", "s1", "I live in Bergen.")
 
         assert stage.run().run.state == "SUCCEEDED"
-        assert answers.done  # type: ignore[attr-defined]
+        assert answers.done
         assert stage.memory("ana") == {place[0]: f"{MEANWHILE}\n- I live in Bergen.\n"}
 
 

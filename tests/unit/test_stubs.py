@@ -1,53 +1,19 @@
 """Stubs: what a model reads of tools whose schemas are anybody's."""
 
 import ast
-import dataclasses
-import datetime
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pytest
 from any_schemas import anything, schemas
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from tool_cases import Hit, Span, search, tree
 
 from memory_pipelines.memex.kernels.objects import Types
 from memory_pipelines.memex.kernels.spelling import identifier, identifiers
 from memory_pipelines.memex.shapes import Shelf, signature
 from memory_pipelines.memex.stubs import annotation, stubs, whole_stub
 from memory_pipelines.memex.tools import Tool, schema_of, tool_of
-
-
-class Node(BaseModel):
-    """A thing with things below it."""
-
-    name: str
-    below: list["Node"] = []
-
-
-class Hit(BaseModel):
-    document: str = Field(description="where it was found")
-    at: datetime.datetime
-    kind: Literal["title", "body"] = "body"
-    score: float | None = None
-
-
-@dataclasses.dataclass
-class Span:
-    start: int
-    end: int
-
-
-async def search(
-    query: Annotated[str, Field(description="what to look for", min_length=2)], top: int = 10, schema: str | None = None
-) -> list[Hit]:
-    """Search the documents."""
-    return []
-
-
-def tree(root: Node, span: Span) -> Node:
-    """Grow a tree."""
-    return root
 
 
 def made(parameters: Any, returns: Any = None, *, name: str = "odd", description: str = "") -> Tool:
