@@ -11,7 +11,8 @@ from pydantic import AfterValidator, BaseModel, Field, create_model
 from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError
 from memory_pipelines.gateway.base import Gateway, Usage
 from memory_pipelines.memex.agent import Agent, Outcome
-from memory_pipelines.memex.trajectory import Trajectory, texts
+from memory_pipelines.memex.kernels.reading import texts
+from memory_pipelines.memex.trajectory import Trajectory
 
 ResultT = TypeVar("ResultT")
 

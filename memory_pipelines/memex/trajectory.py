@@ -1,7 +1,7 @@
 """What happened in a rollout, read again: turn by turn, by kind of event, by a search."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +26,7 @@ from memory_pipelines.memex.events import (
     Submitted,
     ToolCalled,
 )
+from memory_pipelines.memex.kernels.reading import texts
 
 KindT = TypeVar("KindT", bound=Event)
 
@@ -204,7 +205,8 @@ class Trajectory(_Kinds):
         """Find events by their text.
 
         Args:
-            pattern: regular expression, looked for in every string of an event, large values included.
+            pattern: regular expression, looked for in the content of an event, large values included: in its strings and
+                in keys of JSON that code or a tool made, not in the names of fields.
 
         Returns:
             The events that hold it.
@@ -218,11 +220,6 @@ class Trajectory(_Kinds):
             raise InvalidInputError(f"{pattern!r} is not a regular expression: {error}", pattern=pattern) from error
         pairs = zip(self.events.stored, self.events, strict=True)
         return self.events.of([stored for stored, event in pairs if any(wanted.search(text) for text in texts(event))])
-
-
-def texts(event: Event) -> Iterator[str]:
-    """Give every string of an event, keys included."""
-    return _strings(event.model_dump(mode="json", exclude={"kind", "blobs"}))
 
 
 def _no_event(path: Path | str, number: int, error: ValidationError) -> InvalidInputError:
@@ -244,18 +241,3 @@ def _stored(events: Events[Event], kind: type[KindT]) -> Sequence[KindT]:
 
 def _usage(events: Events[Event]) -> Usage:
     return sum((event.usage for event in _stored(events, LlmResponse)), start=Usage())
-
-
-def _strings(value: JsonValue) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for one in value:
-                yield from _strings(one)
-        case dict():
-            for key, one in value.items():
-                yield key
-                yield from _strings(one)
-        case _:
-            return

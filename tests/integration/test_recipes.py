@@ -1,15 +1,19 @@
 """Trajectories in the scope of another rollout, and recipes over them."""
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memory_pipelines.errors import BadOutputError, InvalidInputError
-from memory_pipelines.gateway.base import Request
+from memory_pipelines.gateway.base import Request, Usage
 from memory_pipelines.memex import Agent, Limits, Trajectory
+from memory_pipelines.memex.events import Block, Header, LlmRequest, LlmResponse, Observed, Submitted, ToolCalled
+from memory_pipelines.memex.kernels.opening import open_kernel
 from memory_pipelines.memex.recipes import audit, parallel
+from memory_pipelines.memex.views import view_of
 from memory_pipelines.testing import ScriptedGateway
 
 
@@ -50,6 +54,48 @@ submit([t.task, t.ok, t.value, t.turns[0].code, t.turns[1].number, t.outputs[0].
     assert "- trajectories: list of TrajectoryView(task, ok, value, usage, events), 1 item" in (
         gateway.requests[0].messages[1].content
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kinds"),
+    [
+        ("^turn$|^output$|^kind$|^milliseconds$|^prompt_tokens$|^process$", []),  # names of fields
+        ("^tool_call$|^observation$", []),  # kinds
+        ("^city$", ["tool_call"]),  # a key that code chose
+        ("^Oslo$", ["tool_call"]),
+        ("^Alice$", ["submit"]),
+        ("^dark tea$", ["observation"]),
+        ("^2026-03-01", ["header"]),
+        (r"find\(", ["block"]),
+    ],
+)
+def test_grep_finds_the_same_content_in_host_and_kernel(pattern: str, kinds: list[str]) -> None:
+    trajectory = Trajectory(
+        [
+            Header(
+                at=datetime(2026, 3, 1, 9, tzinfo=UTC),
+                model="m",
+                purpose="p",
+                action_space="memex",
+                kernel="pool",
+                isolation={"process": True},
+            ),
+            LlmRequest(turn=1, messages=2, prefix="aa"),
+            LlmResponse(turn=1, text="I look.", finish="stop", usage=Usage(calls=1, prompt_tokens=10)),
+            Block(turn=1, number=1, namespace="main", code="await find(city='Oslo')", origin="model"),
+            ToolCalled(turn=1, name="find", args={"city": "Oslo"}, result=[1], milliseconds=1),
+            Observed(turn=1, number=1, output="dark tea", cut=0, error=None, state="kept", milliseconds=1),
+            Submitted(turn=1, ok=True, value={"Alice": [3]}),
+        ]
+    )
+
+    async def in_kernel() -> str:
+        async with open_kernel("inprocess") as kernel:
+            await kernel.put({"t": view_of(trajectory)})
+            return (await kernel.run(f"[event.kind for event in t.grep({pattern!r})]")).output
+
+    assert [event.kind for event in trajectory.grep(pattern)] == kinds
+    assert asyncio.run(in_kernel()) == repr(kinds)
 
 
 def test_several_rollouts_and_an_aggregator(tmp_path: Path) -> None:

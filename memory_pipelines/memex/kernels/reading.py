@@ -1,12 +1,13 @@
 """What a trajectory in a kernel's scope can be asked, beside its fields.
 
-Part of the worker: standard library only. The host's `Trajectory` has the same names.
+Part of the worker: standard library only. The host's `Trajectory` has the same names and searches the same texts.
 """
 
+import datetime
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 
 class _Events:
@@ -68,8 +69,10 @@ class TrajectoryMethods(_Events):
     def grep(self, pattern: str) -> list[Any]:
         """Find events by a regular expression, looked for in every string of an event."""
         wanted = re.compile(pattern)
-        return [event for event in self.events if any(map(wanted.search, _strings(event.model_dump(mode="json"))))]
+        return [event for event in self.events if any(map(wanted.search, texts(event)))]
 
+
+_WORDS_OF_OURS = ("kind", "blobs", "isolation")
 
 METHODS: dict[str, type] = {"trajectory": TrajectoryMethods}
 """By the word that a schema names under `x-methods`."""
@@ -79,13 +82,27 @@ def _only(events: list[Any], kind: str) -> list[Any]:
     return [event for event in events if event.kind == kind]
 
 
-def _strings(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
+    """Give the content of an event, of host or kernel, or of a value in one.
+
+    Args:
+        value: a record, or JSON.
+
+    Yields:
+        Its strings, keys of JSON objects included: code and tools chose those. Names of fields are ours, not content.
+    """
     if isinstance(value, str):
         yield value
+    elif isinstance(value, datetime.date):
+        yield value.isoformat()
     elif isinstance(value, Mapping):
-        for key, one in value.items():  # pyright: ignore[reportUnknownVariableType]
-            if key not in ("kind", "blobs"):
-                yield from _strings(one)
-    elif isinstance(value, list):
-        for one in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from _strings(one)
+        for key, one in cast("Mapping[str, Any]", value).items():
+            yield key
+            yield from texts(one)
+    elif isinstance(value, list | tuple):
+        for one in cast("list[Any]", value):
+            yield from texts(one)
+    elif hasattr(type(value), "model_fields"):  # without an import of pydantic
+        for name, one in value:
+            if name not in _WORDS_OF_OURS:
+                yield from texts(one)
