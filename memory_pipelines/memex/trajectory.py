@@ -205,8 +205,8 @@ class Trajectory(_Kinds):
         """Find events by their text.
 
         Args:
-            pattern: regular expression, looked for in the content of an event, large values included: in its strings and
-                in keys of JSON that code or a tool made, not in the names of fields.
+            pattern: regular expression, looked for in the content of an event, large values included: in its strings
+                and in keys of JSON that code or a tool made, not in the names of fields.
 
         Returns:
             The events that hold it.

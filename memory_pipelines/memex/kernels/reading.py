@@ -5,7 +5,7 @@ Part of the worker: standard library only. The host's `Trajectory` has the same 
 
 import datetime
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -102,7 +102,7 @@ def texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in cast("list[Any]", value):
             yield from texts(one)
-    elif hasattr(type(value), "model_fields"):  # without an import of pydantic
-        for name, one in value:
+    elif hasattr(cast("object", value), "model_dump"):  # a model, without an import of pydantic
+        for name, one in cast("Iterable[tuple[str, Any]]", value):
             if name not in _WORDS_OF_OURS:
                 yield from texts(one)
