@@ -15,7 +15,8 @@ Answer = str | Response | Exception
 class ScriptedGateway:
     r"""A gateway that answers from a script and remembers what it was asked.
 
-    An answer is a text, a whole `Response`, or an exception to raise. Usage of a text is four characters a token.
+    An answer is a text, a whole `Response`, or an exception to raise. Where an answer has no usage of its own it is
+    counted: four characters a token, of messages, calls and the schemas of tools.
 
     Example:
         gateway = ScriptedGateway(["```python\nsubmit(4)\n```"])
@@ -71,17 +72,18 @@ class ScriptedGateway:
         answer = await given if inspect.isawaitable(given) else given
         if isinstance(answer, Exception):
             raise answer
-        if isinstance(answer, Response):
+        if isinstance(answer, str):
+            answer = Response(text=answer, model=request.model)
+        if "usage" in answer.model_fields_set:
             return answer
-        return Response(
-            text=answer,
-            model=request.model,
-            usage=Usage(
-                calls=1,
-                prompt_tokens=_tokens("".join(message.content for message in request.messages)),
-                completion_tokens=_tokens(answer),
-            ),
+        sent = [text for message in request.messages for text in (message.content, *_called(message.tool_calls))]
+        sent += [json.dumps(tool) for tool in request.tools]
+        usage = Usage(
+            calls=1,
+            prompt_tokens=_tokens("".join(sent)),
+            completion_tokens=_tokens("".join([answer.text, *_called(answer.tool_calls)])),
         )
+        return answer.model_copy(update={"usage": usage})
 
     def describe(self, model: str) -> ModelInfo:
         """Say of every model what the script was made with."""
@@ -125,6 +127,10 @@ def _in_turn(answers: Sequence[Answer]) -> Callable[[Request], Answer]:
         return left.pop(0)
 
     return answer
+
+
+def _called(calls: Sequence[ToolCall]) -> list[str]:
+    return [call.name + call.arguments for call in calls]
 
 
 def _tokens(text: str) -> int:

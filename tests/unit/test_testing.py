@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from memory_pipelines.errors import GatewayFinalError, RateLimitedError
-from memory_pipelines.gateway.base import Message, Request, Response, Usage
-from memory_pipelines.testing import ScriptedGateway
+from memory_pipelines.gateway.base import Message, Request, Response, ToolCall, Usage
+from memory_pipelines.testing import ScriptedGateway, calling
 
 
 def request(text: str = "12345") -> Request:
@@ -34,6 +34,21 @@ def test_usage_is_four_characters_a_token_rounded_up() -> None:
     (response,) = ask(ScriptedGateway(["123456789"]), request("12345"))
 
     assert response.usage == Usage(calls=1, prompt_tokens=2, completion_tokens=3)
+
+
+def test_usage_counts_calls_and_the_schemas_of_tools_too() -> None:
+    call = ToolCall(id="c1", name="find", arguments="{}1234567")  # 13 characters
+    asked = Request(
+        purpose="agent",
+        model="m",
+        messages=(Message(role="assistant", content="123", tool_calls=(call,)),),
+        tools=({"a": "b"},),  # 10 characters
+    )
+
+    (response,) = ask(ScriptedGateway([calling(("find", "{}"), text="12")]), asked)
+
+    assert response.usage == Usage(calls=1, prompt_tokens=7, completion_tokens=2)
+    assert response.tool_calls[0].name == "find"
 
 
 def test_a_function_sees_the_request() -> None:
