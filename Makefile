@@ -23,9 +23,20 @@ check: $(SET_UP)               ## lint, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
-lock: $(VENV)/bin/uv           ## refresh requirements.lock
+bench: $(SET_UP) .bench/.set-up  ## our kernels beside others' in one run, some minutes
+	$(BIN)/python bench/kernel.py --peers .bench/bin/python
+
+# What ours are compared with has an environment of its own and no part in requirements.lock.
+.bench/.set-up: bench/requirements.lock $(VENV)/bin/uv
+	$(BIN)/uv venv -q --clear --python $(BIN)/python .bench
+	$(BIN)/uv pip install -q --python .bench/bin/python --compile-bytecode -r bench/requirements.lock
+	touch $@
+
+lock: $(VENV)/bin/uv           ## refresh requirements.lock, and that of bench/
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-header -q \
 	    pyproject.toml --extra frames --group dev -o requirements.lock
+	$(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-header -q \
+	    bench/requirements.in -o bench/requirements.lock
 
 $(VENV)/bin/uv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memory-pipelines needs Python 3.11 or newer: make PYTHON=python3.12")'
@@ -39,4 +50,4 @@ $(SET_UP): requirements.lock pyproject.toml $(VENV)/bin/uv
 	touch $@
 
 clean:
-	rm -rf $(VENV) .memory-pipelines .pytest_cache .ruff_cache
+	rm -rf $(VENV) .bench .memory-pipelines .pytest_cache .ruff_cache
