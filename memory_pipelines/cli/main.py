@@ -8,6 +8,7 @@ import typer
 
 from memory_pipelines import __version__
 from memory_pipelines.cli import dev, importing, memory, pipeline, quickstart, runs, stores, trajectory
+from memory_pipelines.cli.program import as_started
 from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError, SettingsError
 
 FAILED, WRONG_USE = 1, 2
@@ -53,10 +54,11 @@ def main() -> None:
     try:
         app()
     except MemoryPipelinesError as error:
+        message = as_started(error.message)
         if "--json" in sys.argv:
-            typer.echo(json.dumps({"error": {"code": error.status, "message": error.message}}), err=True)
+            typer.echo(json.dumps({"error": {"code": error.status, "message": message}}), err=True)
         else:
-            typer.echo(f"Error: {error.message}", err=True)
+            typer.echo(f"Error: {message}", err=True)
         sys.exit(WRONG_USE if isinstance(error, InvalidInputError | SettingsError) else FAILED)
     except KeyboardInterrupt:
         typer.echo("Interrupted.", err=True)

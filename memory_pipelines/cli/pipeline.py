@@ -15,6 +15,7 @@ from memory_pipelines.cli.output import (
     print_record,
     print_records,
 )
+from memory_pipelines.cli.program import command
 from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.records import Pipeline, Trigger
 
@@ -102,7 +103,7 @@ def list_pipelines(as_json: AsJson = False) -> None:
             context.pipelines.list(),
             ["id", "session_store", "memory_store", "policy.trigger", "policy.model"],
             as_json=as_json,
-            empty="No pipelines. Create one: memory-pipelines pipeline create --session-store S --memory-store M",
+            empty="No pipelines. Create one: " + command("pipeline create --session-store S --memory-store M"),
         )
 
 

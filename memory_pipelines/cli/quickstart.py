@@ -4,6 +4,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from memory_pipelines.cli.output import console, model_name, opened
+from memory_pipelines.cli.program import command
 from memory_pipelines.cli.report import print_memory, print_summary
 from memory_pipelines.cli.runs import run_in_process
 from memory_pipelines.errors import AlreadyExistsError, MemoryPipelinesError
@@ -62,15 +63,15 @@ def _what_next(app: "App") -> None:
     console.print("\nNext:")
     who = "--actor tom.becker@example.com"
     steps = [
-        ("memory-pipelines dev", "see the run in the Dagster UI, and new sessions flow"),
-        (f"memory-pipelines memory search {MEMORY} units {who}", "find what is remembered"),
+        (command("dev"), "see the run in the Dagster UI, and new sessions flow"),
+        (command(f"memory search {MEMORY} units {who}"), "find what is remembered"),
         (
-            f"memory-pipelines memory get {MEMORY} /preferences.md {who} --sources",
+            command(f"memory get {MEMORY} /preferences.md {who} --sources"),
             "see which sentence a line came from",
         ),
-        (f"memory-pipelines memory render {MEMORY} {who}", "a block ready for a prompt"),
+        (command(f"memory render {MEMORY} {who}"), "a block ready for a prompt"),
     ]
     if offline:
         steps.append(("export MEMORY_PIPELINES_MODEL=openai/gpt-5", "use an LLM: the memory above was made by rules"))
-    for command, why in steps:
-        console.print(f"  {command}\n      {why}", markup=False)
+    for step, why in steps:
+        console.print(f"  {step}\n      {why}", markup=False)

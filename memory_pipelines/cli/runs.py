@@ -8,6 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from memory_pipelines.cli.output import AsJson, console, opened, print_json, print_record, print_records
 from memory_pipelines.cli.pipeline import PipelineId
+from memory_pipelines.cli.program import command
 from memory_pipelines.cli.report import print_summary
 from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.names import run_name
@@ -46,7 +47,7 @@ def run(
         elif context.pipelines.orchestrator_silent():
             typer.echo(
                 "Warning: no orchestrator has looked for work in the last minute. Start one with"
-                " `memory-pipelines dev`, or run in this process with --here.",
+                f" `{command('dev')}`, or run in this process with --here.",
                 err=True,
             )
         if wait:
@@ -54,7 +55,7 @@ def run(
         if not (wait or here):
             name = run_name(asked.pipeline_id, asked.number)
             print_record(
-                asked, as_json=as_json, said=f"Asked for {name}. Watch it: memory-pipelines pipeline runs {pipeline}"
+                asked, as_json=as_json, said=f"Asked for {name}. Watch it: {command(f'pipeline runs {pipeline}')}"
             )
             return
         finish(context, asked, as_json=as_json)
@@ -120,7 +121,7 @@ def runs(
             context.pipelines.runs(pipeline, limit=limit),
             ["number", "state", "kind", "asked_by", "create_time", "end_time", "error"],
             as_json=as_json,
-            empty=f"No runs yet. Start one: memory-pipelines pipeline run {pipeline}",
+            empty=f"No runs yet. Start one: {command(f'pipeline run {pipeline}')}",
         )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from memory_pipelines.cli.output import AsJson, console, opened, print_json, print_record, print_records
+from memory_pipelines.cli.program import command
 
 session_stores = typer.Typer(help="Places for conversations.", no_args_is_help=True)
 memory_stores = typer.Typer(help="Places for memory entries.", no_args_is_help=True)
@@ -30,7 +31,7 @@ def list_session_stores(as_json: AsJson = False) -> None:
             app.sessions.list_stores(),
             ["id", "description", "create_time"],
             as_json=as_json,
-            empty="No session stores. Create one: memory-pipelines session-store create ID",
+            empty="No session stores. Create one: " + command("session-store create ID"),
         )
 
 
@@ -73,7 +74,7 @@ def list_memory_stores(as_json: AsJson = False) -> None:
             app.memory.list_stores(),
             ["id", "description", "create_time"],
             as_json=as_json,
-            empty="No memory stores. Create one: memory-pipelines memory-store create ID",
+            empty="No memory stores. Create one: " + command("memory-store create ID"),
         )
 
 

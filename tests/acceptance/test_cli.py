@@ -4,60 +4,15 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
+from terminal import AT, Cli
 from typer.main import get_command
 
-from memory_pipelines.cli.main import app, main
-
-
-@dataclass
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-Cli = Callable[..., Done]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Run a command in this process, as the console script does."""
-
-    def run(*words: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["memory-pipelines", *words])
-        capsys.readouterr()
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as end:
-            code = end.code or 0
-        shown = capsys.readouterr()
-        return Done(int(code), shown.out, shown.err)
-
-    return run
-
-
-@pytest.fixture
-def ready(cli: Cli) -> Cli:
-    """A session store with one actor, a memory store, and a pipeline on them."""
-    line = {"actor_id": "ana", "session_id": "s1", "items": [{"role": "user", "content": "I prefer tea.", "at": AT}]}
-    Path("history.jsonl").write_text(json.dumps(line) + "\n")
-    assert cli("import", "native", "history.jsonl", "--store", "support").code == 0
-    assert cli("memory-store", "create", "support-memory").code == 0
-    made = cli("pipeline", "create", "--session-store", "support", "--memory-store", "support-memory", "--id", "sup")
-    assert made.code == 0
-    assert "offline (rules, not an LLM)" in made.out
-    return cli
-
-
-AT = "2026-03-01T10:00:00Z"
+from memory_pipelines.cli.main import app
 
 
 def commands(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:

@@ -31,6 +31,9 @@ class Tried:
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return run(self.folder, *words)
 
+    def typed(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return typed(self.folder, *words)
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with sqlite3.connect(self.folder / ".memory-pipelines" / "memory.db") as connection:
             return connection.execute(sql).fetchall()
@@ -41,11 +44,13 @@ class Tried:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
+    return typed(folder, *COMMAND, *words)
+
+
+def typed(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH", "PYTHONPATH") if name in os.environ}
     environment = {**kept, "HOME": str(folder / "home"), "COLUMNS": "200"}
-    return subprocess.run(
-        [*COMMAND, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -206,10 +211,11 @@ def test_the_memory_can_be_read_in_every_way(tried: Tried) -> None:
 
 
 def test_what_it_says_to_type_next_works(tried: Tried) -> None:
-    shown = [line.strip() for line in tried.output.splitlines() if line.startswith("  memory-pipelines memory ")]
+    shown = [shlex.split(line) for line in tried.output.splitlines() if line.startswith("  ") and " memory " in line]
+    steps = [words for words in shown if words[1:2] == ["memory"]]
 
-    assert {line.split()[2] for line in shown} == {"search", "get", "render"}
-    for line in shown:
-        done = tried.run(*shlex.split(line)[1:])
+    assert {words[2] for words in steps} == {"search", "get", "render"}
+    for line in steps:
+        done = tried.typed(*line)
         assert (done.returncode, done.stderr) == (0, "")
         assert "imperial units" in done.stdout, line
