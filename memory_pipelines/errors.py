@@ -22,6 +22,7 @@ MemoryPipelinesError
         AwaitingReviewError    FAILED_PRECONDITION       final until a person decides on a proposal
         SetAsideError          FAILED_PRECONDITION       final until retried or skipped by a person
     BudgetExceededError        RESOURCE_EXHAUSTED        final for this run
+    DeadlineError              DEADLINE_EXCEEDED         retryable (what was waited for goes on)
     CancelledRunError          CANCELLED                 final for this run
     KernelError                                          a MemEx kernel
         KernelDiedError        INTERNAL                  retryable
@@ -91,6 +92,11 @@ class AbortedError(MemoryPipelinesError):
 
 class RunInFlightError(AbortedError):
     """The pipeline has a run in flight; its full name is in the message and in `run`."""
+
+    @classmethod
+    def of(cls, run: str) -> "RunInFlightError":
+        """Return the error about the run of this full name."""
+        return cls(f"{run} is in flight; wait for it, or end it: `memory-pipelines pipeline cancel {run}`", run=run)
 
 
 class ConflictError(AbortedError):
@@ -181,6 +187,13 @@ class BudgetExceededError(MemoryPipelinesError):
     """A limit on calls, tokens, money or time was reached; `limit` and `spent` say which."""
 
     status = "RESOURCE_EXHAUSTED"
+
+
+class DeadlineError(MemoryPipelinesError):
+    """The time given for waiting is up; what was waited for goes on."""
+
+    status = "DEADLINE_EXCEEDED"
+    retryable = True
 
 
 class CancelledRunError(MemoryPipelinesError):

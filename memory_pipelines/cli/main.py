@@ -1,6 +1,5 @@
 """The command `memory-pipelines`: puts the nouns together and turns errors into one line and an exit code."""
 
-import json
 import sys
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 from memory_pipelines import __version__
 from memory_pipelines.cli import dev, importing, memory, pipeline, quickstart, runs, stores, trajectory
-from memory_pipelines.cli.program import as_started
+from memory_pipelines.cli.output import print_error
 from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError, SettingsError
 
 FAILED, WRONG_USE = 1, 2
@@ -54,11 +53,7 @@ def main() -> None:
     try:
         app()
     except MemoryPipelinesError as error:
-        message = as_started(error.message)
-        if "--json" in sys.argv:
-            typer.echo(json.dumps({"error": {"code": error.status, "message": message}}), err=True)
-        else:
-            typer.echo(f"Error: {message}", err=True)
+        print_error(error)
         sys.exit(WRONG_USE if isinstance(error, InvalidInputError | SettingsError) else FAILED)
     except KeyboardInterrupt:
         typer.echo("Interrupted.", err=True)

@@ -1,5 +1,7 @@
 """What all commands share: opening the database, and printing for people or for machines."""
 
+import json
+import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from memory_pipelines.cli.program import as_started
+from memory_pipelines.errors import MemoryPipelinesError
 from memory_pipelines.gateway.base import NOT_AN_LLM, OFFLINE
 
 if TYPE_CHECKING:
@@ -37,6 +41,28 @@ def opened() -> Generator["App"]:
 def print_json(value: Any) -> None:
     """Print records, or lists and dicts of them, as JSON on standard output."""
     typer.echo(TypeAdapter(Any).dump_json(value, indent=2).decode())
+
+
+def for_machines() -> bool:
+    """Whether this command was asked for JSON, told before its options are read: errors come before that too."""
+    return "--json" in sys.argv
+
+
+def print_error(error: MemoryPipelinesError) -> None:
+    """Print an error on standard error: a line for people, or JSON."""
+    message = as_started(error.message)
+    if for_machines():
+        typer.echo(json.dumps({"error": {"code": error.status, "message": message}}), err=True)
+    else:
+        typer.echo(f"Error: {message}", err=True)
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error: a line for people, or JSON."""
+    if for_machines():
+        typer.echo(json.dumps({"warning": {"message": as_started(message)}}), err=True)
+    else:
+        typer.echo(f"Warning: {as_started(message)}", err=True)
 
 
 def print_records(records: Iterable[BaseModel], columns: Sequence[str], *, as_json: bool, empty: str) -> None:

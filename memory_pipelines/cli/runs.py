@@ -1,15 +1,14 @@
 """`pipeline run`, `runs`, `results` and `cancel`."""
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from memory_pipelines.cli.output import AsJson, console, opened, print_json, print_record, print_records
 from memory_pipelines.cli.pipeline import PipelineId
 from memory_pipelines.cli.program import command
 from memory_pipelines.cli.report import print_summary
+from memory_pipelines.cli.waiting import run_bar, wait_for, warn_of_silence
 from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.names import run_name
 from memory_pipelines.records import Run
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from memory_pipelines.wiring import App
 
 app = typer.Typer()
-POLL_SECONDS = 0.5
 RunName = Annotated[str, typer.Argument(help="memory-pipelines/<id>/runs/<n>, or the number with --pipeline.")]
 OfPipeline = Annotated[str | None, typer.Option("--pipeline", help="The pipeline that a bare number belongs to.")]
 
@@ -30,6 +28,9 @@ OfSession = Annotated[str | None, typer.Option("--session", help="Only windows o
 def run(
     pipeline: PipelineId,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run ends.")] = False,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="How long --wait waits at most; the run goes on.")
+    ] = None,
     here: Annotated[bool, typer.Option("--here", help="Run in this process; needs no daemon.")] = False,
     actor: Annotated[list[str] | None, typer.Option(help="Only this actor; may be repeated.")] = None,
     as_json: AsJson = False,
@@ -38,6 +39,8 @@ def run(
 
     Without --here the orchestrator (memory-pipelines dev, or your Dagster daemon) starts the run within seconds.
     """
+    if timeout is not None and not wait:
+        raise InvalidInputError("--timeout goes with --wait: nothing else waits for an orchestrator")
     if wait and here:
         raise InvalidInputError("--wait and --here exclude each other: a run in this process is waited for anyway")
     with opened() as context:
@@ -45,13 +48,9 @@ def run(
         if here:
             run_in_process(context, asked, quiet=as_json)
         elif context.pipelines.orchestrator_silent():
-            typer.echo(
-                "Warning: no orchestrator has looked for work in the last minute. Start one with"
-                f" `{command('dev')}`, or run in this process with --here.",
-                err=True,
-            )
+            warn_of_silence(run_name(asked.pipeline_id, asked.number))
         if wait:
-            _wait(context, asked, quiet=as_json)
+            wait_for(context, asked, quiet=as_json, timeout=timeout)
         if not (wait or here):
             name = run_name(asked.pipeline_id, asked.number)
             print_record(
@@ -72,19 +71,12 @@ def finish(context: "App", asked: Run, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _bar(quiet: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=console, transient=True, disable=quiet or not console.is_terminal,
-    )  # fmt: skip
-
-
 def run_in_process(context: "App", asked: Run, *, quiet: bool) -> None:
     """Execute a run's Dagster job in this process, with a progress bar."""
     # Imported here: Dagster takes a second to import, and no other command needs it.
     from memory_pipelines.orchestration.here import run_here
 
-    with _bar(quiet) as bar:
+    with run_bar(quiet=quiet) as bar:
         total = 3 * len(context.pipelines.pending(asked.pipeline_id))
         task = bar.add_task("starting", total=total or None)
 
@@ -93,20 +85,6 @@ def run_in_process(context: "App", asked: Run, *, quiet: bool) -> None:
             bar.update(task, advance=1 if ended else 0, description=f"{stage} {actor[:32]}: {state}")
 
         run_here(context, asked, on_event=show)
-
-
-def _wait(context: "App", asked: Run, *, quiet: bool) -> None:
-    name = run_name(asked.pipeline_id, asked.number)
-    with _bar(quiet) as bar:
-        task = bar.add_task("waiting for the orchestrator", total=None)
-        while (seen := context.pipelines.get_run(name)).state == "RUNNING":
-            results = context.pipelines.results(name)
-            if results:
-                ended = sum(result.state in {"succeeded", "failed", "cancelled"} for result in results)
-                bar.update(task, total=len(results), completed=ended, description="actors")
-            elif seen.start_time:
-                bar.update(task, description="started")
-            time.sleep(POLL_SECONDS)
 
 
 @app.command(epilog="Example: memory-pipelines pipeline runs support --limit 5")

@@ -189,8 +189,7 @@ class PipelineService:
         found = self.get(pipeline)
         for run in self._pipelines.open_runs():
             if run.pipeline_id == found.id:
-                name = run_name(run.pipeline_id, run.number)
-                raise RunInFlightError(f"{name} is in flight; cancel it or wait until it ends", run=name)
+                raise RunInFlightError.of(run_name(run.pipeline_id, run.number))
         concerned = self._pipelines.rewind(found.id, actors=actors, made_by=made_by, now=self._clock())
         unknown = sorted(set(actors or ()) - set(concerned))
         if unknown and made_by is None:
@@ -217,6 +216,10 @@ class PipelineService:
         """Say whether no orchestrator has looked for work lately, so that an asked-for run would wait."""
         seen = self._pipelines.seen_orchestrator()
         return seen is None or self._clock() - seen > ORCHESTRATOR_SILENCE
+
+    def close_over(self, pipeline: str) -> list[Run]:
+        """Close the runs of a pipeline that nobody works on any more, and return them as closed."""
+        return self._pipelines.close_over(self.get(pipeline).id, now=self._clock())
 
     def list(self) -> list[Pipeline]:
         """Return all pipelines by id, without deleted ones."""

@@ -167,8 +167,7 @@ class SqlPipelines:
                 )
             for run in in_flight(session, row.id) if kind == "asked" else ():
                 if run.kind == "asked" and not close_if_over(session, run, now=aware(now)):
-                    name = run_name(row.id, run.number)
-                    raise RunInFlightError(f"{name} is in flight; wait for it or cancel it", run=name)
+                    raise RunInFlightError.of(run_name(row.id, run.number))
             session.flush()
             row.last_run += 1
             asked = RunRow(
