@@ -62,6 +62,10 @@ class MemoryPipelinesError(Exception):
         return _rebuild, (type(self), self.message, self.facts)
 
 
+class MemoryPipelinesWarning(UserWarning):
+    """What a person should know and nothing fails for; the command line prints it as one line."""
+
+
 def _rebuild(kind: type[MemoryPipelinesError], message: str, facts: dict[str, Any]) -> MemoryPipelinesError:
     return kind(message, **facts)
 

@@ -1,13 +1,23 @@
 """Settings, read once from the environment (prefix MEMORY_PIPELINES_) or given in code."""
 
+import os
+import re
+import warnings
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from memory_pipelines.errors import SettingsError
+from memory_pipelines.errors import MemoryPipelinesWarning, SettingsError
 from memory_pipelines.gateway.base import OFFLINE
+
+PREFIX = "MEMORY_PIPELINES_"
+
+# Kubernetes gives these to every container beside a service that is called memory-pipelines.
+_OF_A_SERVICE = re.compile(rf"{PREFIX}(SERVICE_(HOST|PORT.*)|PORT(_.*)?)")
 
 
 class Settings(BaseSettings):
@@ -17,7 +27,7 @@ class Settings(BaseSettings):
     OPENAI_API_BASE, ANTHROPIC_API_KEY and so on).
     """
 
-    model_config = SettingsConfigDict(env_prefix="MEMORY_PIPELINES_", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
     home: Annotated[Path, NoDecode] = Field(
         default=Path(".memory-pipelines"), description="Folder of the database, Dagster's files and trajectories."
@@ -69,12 +79,35 @@ def read_settings(**given: object) -> Settings:
 
     Raises:
         SettingsError: a value cannot be used; names the variable and what is allowed.
+
+    Warns:
+        MemoryPipelinesWarning: a variable looks like a setting and is none.
     """
+    for message in unknown_variables(os.environ):
+        warnings.warn(message, MemoryPipelinesWarning, stacklevel=2)
     try:
         return Settings(**given)  # pyright: ignore[reportArgumentType]
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise SettingsError(
-            f"MEMORY_PIPELINES_{field.upper()}: {first['msg']}; got {first.get('input')!r}", field=field
+            f"{PREFIX}{field.upper()}: {first['msg']}; got {first.get('input')!r}", field=field
         ) from error
+
+
+def unknown_variables(names: Iterable[str]) -> list[str]:
+    """Return a message for each variable that looks like a setting and is none.
+
+    Args:
+        names: of all variables of the environment.
+    """
+    known = [f"{PREFIX}{field.upper()}" for field in Settings.model_fields]
+    messages: list[str] = []
+    for name in sorted(names):
+        written = name.upper()  # settings are read whatever the case
+        if not written.startswith(PREFIX) or written in known or _OF_A_SERVICE.fullmatch(written):
+            continue
+        near = get_close_matches(written.removeprefix(PREFIX), [one.removeprefix(PREFIX) for one in known], n=1)
+        hint = f"did you mean {PREFIX}{near[0]}?" if near else f"there are {', '.join(known)}"
+        messages.append(f"{name} is set, but no setting has this name, so it does nothing; {hint}")
+    return messages

@@ -7,7 +7,7 @@ import typer
 
 from memory_pipelines import __version__
 from memory_pipelines.cli import dev, importing, memory, pipeline, quickstart, runs, stores, trajectory
-from memory_pipelines.cli.output import print_error
+from memory_pipelines.cli.output import print_error, shown_warnings
 from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError, SettingsError
 
 FAILED, WRONG_USE = 1, 2
@@ -51,7 +51,8 @@ def root(
 def main() -> None:
     """Run the command; exit code 0 is success, 1 a failure, 2 wrong use."""
     try:
-        app()
+        with shown_warnings():
+            app()
     except MemoryPipelinesError as error:
         print_error(error)
         sys.exit(WRONG_USE if isinstance(error, InvalidInputError | SettingsError) else FAILED)

@@ -2,10 +2,11 @@
 
 import json
 import sys
+import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from pydantic import BaseModel, TypeAdapter
@@ -14,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memory_pipelines.cli.program import as_started
-from memory_pipelines.errors import MemoryPipelinesError
+from memory_pipelines.errors import MemoryPipelinesError, MemoryPipelinesWarning
 from memory_pipelines.gateway.base import NOT_AN_LLM, OFFLINE
 
 if TYPE_CHECKING:
@@ -63,6 +64,30 @@ def warn(message: str) -> None:
         typer.echo(json.dumps({"warning": {"message": as_started(message)}}), err=True)
     else:
         typer.echo(f"Warning: {as_started(message)}", err=True)
+
+
+@contextmanager
+def shown_warnings() -> Generator[None]:
+    """Print our own warnings as one line each instead of with the place in the code, each text once."""
+    others = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, MemoryPipelinesWarning):
+            warn(str(message))
+        else:
+            others(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("once", category=MemoryPipelinesWarning)
+        warnings.showwarning = show
+        yield
 
 
 def print_records(records: Iterable[BaseModel], columns: Sequence[str], *, as_json: bool, empty: str) -> None:

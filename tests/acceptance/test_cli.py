@@ -221,6 +221,18 @@ def test_a_setting_that_cannot_be_used_is_named(
     assert len(done.err.strip().splitlines()) == 1
 
 
+def test_a_misspelt_setting_is_told_in_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_PIPELINES_MODLE", "openai/gpt-5")
+
+    done = cli("pipeline", "list")
+
+    assert done.code == 0
+    assert done.err.startswith("Warning: MEMORY_PIPELINES_MODLE is set")
+    assert len(done.err.splitlines()) == 1
+    (line,) = cli("pipeline", "list", "--json").err.splitlines()
+    assert "MEMORY_PIPELINES_MODEL" in json.loads(line)["warning"]["message"]
+
+
 def test_people_may_write_square_brackets(cli: Cli) -> None:
     assert cli("session-store", "create", "support", "--description", "[bold]red[/] [x]").code == 0
     assert "[bold]red[/] [x]" in cli("session-store", "list").out
