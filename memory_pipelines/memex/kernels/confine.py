@@ -12,6 +12,7 @@ import socket
 import struct
 import sys
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ REMEDIES = (
     "gVisor), or isolation='best_effort' inside a container that holds no secrets, or the kernel 'inprocess' for code "
     "that you trust"
 )
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class WallError(OSError):
@@ -120,28 +123,26 @@ def confine(*, memory_bytes: int, cpu_seconds: int, parent: int, prepared: Prepa
     _limit(resource.RLIMIT_STACK, STACK_BYTES, STACK_BYTES)
     if sys.platform != "linux":
         return in_force
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + memory_bytes
+    most = _pages() * resource.getpagesize() + memory_bytes
     _limit(resource.RLIMIT_AS, most, most)
     _limit(resource.RLIMIT_MEMLOCK, 0, 0)
-    libc = ctypes.CDLL(None, use_errno=True)
-    _drop_capabilities(libc)
-    _prctl(libc, PR_SET_PDEATHSIG, signal.SIGKILL)
+    _drop_capabilities()
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)  # the parent ended before the call above
-    _prctl(libc, PR_SET_DUMPABLE, 0)
-    _prctl(libc, PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(PR_SET_DUMPABLE, 0)
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
     in_force |= {"memory_bytes": memory_bytes, "dies_with_host": True, "capabilities": 0}
     if prepared.rules is not None:
         landlock.restrict(prepared.rules)
         os.close(prepared.rules)
     if prepared.filter is not None:
         seccomp.install(prepared.filter, os.getpid())
-    _try(libc, prepared)
+    _try(prepared)
     return in_force
 
 
-def _try(libc: ctypes.CDLL, prepared: Prepared) -> None:
+def _try(prepared: Prepared) -> None:
     """Do what must not work. A kernel that only says that it keeps the rules is found out here."""
     if prepared.rules is not None or prepared.filter is not None:
         _must_fail("reading a folder of the system", lambda: list(Path("/").iterdir()))
@@ -149,7 +150,7 @@ def _try(libc: ctypes.CDLL, prepared: Prepared) -> None:
     if prepared.filter is not None:
         _must_fail("making a socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close())
         _must_fail("signalling another process", lambda: os.kill(os.getppid(), 0))
-        child = libc.fork()
+        child = _libc.fork()
         if child == 0:
             os._exit(0)
         if child > 0:
@@ -164,30 +165,42 @@ def _must_fail(what: str, attempt: Any) -> None:
     raise WallError(f"the wall does not stand: {what} was possible; {REMEDIES}")
 
 
-def _drop_capabilities(libc: ctypes.CDLL) -> None:
+def _drop_capabilities() -> None:
     for capability in range(64):
-        if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+        if _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             break  # no further ones, or not allowed to drop: then there is nothing to gain from them either
-    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     number = syscalls.watched(syscalls.machine())["capset"] if syscalls.machine() in syscalls.AUDIT_ARCH else None
     if number is None:
         return
     head, empty = struct.pack("=Ii", CAPABILITY_VERSION_3, 0), bytes(24)
-    if libc.syscall(number, head, empty) != 0:
+    if _libc.syscall(number, head, empty) != 0:
         raise OSError(ctypes.get_errno(), "capset was refused")
 
 
-def _prctl(libc: ctypes.CDLL, option: int, value: int) -> None:
-    if libc.prctl(option, value, 0, 0, 0) != 0:
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({option}) was refused")
 
 
 def _first_to_go() -> None:
     """Let the system end this process first when memory runs out."""
     try:
-        Path("/proc/self/oom_score_adj").write_text("1000")
+        score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
         return  # not everywhere allowed, and no wall
+    with suppress(OSError):
+        os.write(score, b"1000")
+    os.close(score)
+
+
+def _pages() -> int:
+    """Return how much address space this process has; without `Path`, since each worker pays for this."""
+    sizes = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return int(os.read(sizes, 100).split()[0])
+    finally:
+        os.close(sizes)
 
 
 def _limit(what: int, soft: int, hard: int) -> None:

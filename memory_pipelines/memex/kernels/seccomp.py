@@ -35,6 +35,11 @@ _X32 = 0x40000000
 _PID = 0xDEADBEEF  # stands for the process's number until it is known
 
 _Instruction = tuple[int, int, int, int]
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
 def program(*, opens: bool, machine: str | None = None) -> bytes:
@@ -98,13 +103,8 @@ def install(code: bytes, pid: int) -> None:
     """
     ready = code.replace(struct.pack("=I", _PID), struct.pack("=I", pid))
     buffer = ctypes.create_string_buffer(ready, len(ready))
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
-
-    given = Program(len(ready) // 8, ctypes.addressof(buffer))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(given), 0, 0) != 0:
+    given = _Program(len(ready) // 8, ctypes.addressof(buffer))
+    if _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(given), 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"seccomp: {os.strerror(number)}")
 

@@ -5,6 +5,7 @@ that a machine does not have is left out of its column.
 """
 
 import platform
+from functools import cache
 
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """How the kernel names the machine of a call (`linux/audit.h`)."""
@@ -56,6 +57,7 @@ def free(of: str) -> list[int]:
     return list(_column(_FREE, of).values())
 
 
+@cache  # each process looks here, and none of them should have to read the table
 def watched(of: str) -> dict[str, int]:
     """Return the numbers of the calls whose arguments matter, by name.
 

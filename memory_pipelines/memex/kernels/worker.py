@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from memory_pipelines.memex.kernels.capture import Output, shown, told
@@ -26,6 +26,12 @@ from memory_pipelines.memex.kernels.wire import CHUNK, FrameError, Frames, pack
 
 current: ContextVar[Block | None] = ContextVar("block", default=None)
 """The block on whose behalf code runs, also in tasks and threads that it started."""
+
+# Noted when this is imported, by a fork server before it forks: each copy touches a page of all that is loaded.
+PRISTINE = dict(builtins.__dict__)
+"""What builtins are before any code of a block has run."""
+LOADED = dict(sys.modules)
+"""The modules that a worker's process has at its start."""
 
 
 class Clock(Protocol):
@@ -75,8 +81,6 @@ class Worker:
         self._busy = False  # a frame is being written: an interruption now would tear it
         self._stdout: io.TextIOBase | None = None  # set in a process of its own
         self._builtins = builtins.__dict__
-        self._pristine = dict(builtins.__dict__)
-        self._modules: dict[str, ModuleType] = {}
 
     def take_process(self, stdout: io.TextIOBase) -> None:
         """Treat the process as the worker's own: after each block its builtins and streams are put right.
@@ -85,7 +89,6 @@ class Worker:
             stdout: what standard output and error are.
         """
         self._stdout = sys.stdout = sys.stderr = stdout
-        self._modules = dict(sys.modules)
 
     def serve(self, ready: dict[str, Any]) -> None:
         """Run until the host closes the connection.
@@ -228,9 +231,9 @@ class Worker:
     def _repair(self) -> None:
         """Put builtins right before any other step, since code may have deleted them; so no builtin is used here."""
         if self._stdout is not None:
-            self._builtins.update(self._pristine)
+            self._builtins.update(PRISTINE)
             if "builtins" not in sys.modules or "sys" not in sys.modules:
-                sys.modules.update(self._modules)
+                sys.modules.update(LOADED)
             sys.stdout = sys.stderr = self._stdout
 
     def _finish(self, block: Block, error: str | None, started: float) -> None:
