@@ -20,6 +20,15 @@ from typing import Any
 LOOK_SECONDS = 1.0
 """How often the fork server looks whether its host still lives; the end of the socket mostly tells sooner."""
 MESSAGE_BYTES = 1 << 16
+REHEARSALS = 10
+"""Python makes code faster that has run eight times or so, in memory that forks share until they write to it."""
+_HANG_UP = """
+import socket
+host = socket.socket(fileno={})
+host.shutdown(socket.SHUT_WR)
+host.detach()
+"""
+"""A block that ends its own connection as the host would: in a rehearsal there is nobody else to do it."""
 
 
 def main() -> None:
@@ -33,9 +42,9 @@ def main() -> None:
         from memory_pipelines.memex.kernels.confine import prepare
 
         boot.preload()
-        importlib.import_module("memory_pipelines.memex.kernels.worker")
         prepared = prepare(readable=[str(Path(__file__).resolve().parent)], **given["prepare"])
         boot.preload_for(prepared)
+        _rehearse()
         threads = len(list(Path("/proc/self/task").iterdir())) if sys.platform == "linux" else 1
         if threads != 1:
             raise OSError(f"{threads} threads run in the fork server, where there must be one: a module started them")
@@ -126,6 +135,21 @@ class _Server:
 
 def _heed(number: int, frame: FrameType | None) -> None:
     """Let the signal wake the loop, by the descriptor that Python writes to, and do no more."""
+
+
+def _rehearse() -> None:
+    """Serve some workers in this process, so that what is done the first times is done once and not after each fork."""
+    from memory_pipelines.memex.kernels.clock import SignalClock
+    from memory_pipelines.memex.kernels.wire import pack
+    from memory_pipelines.memex.kernels.worker import Worker
+
+    for _ in range(REHEARSALS):
+        host, connection = socket.socketpair()
+        code = _HANG_UP.format(host.fileno())
+        with host:
+            host.sendall(pack({"type": "run", "run": 1, "namespace": "", "code": code, "seconds": 10.0}, MESSAGE_BYTES))
+            worker = Worker(connection, SignalClock, output_chars=100, frame_bytes=MESSAGE_BYTES, pending_calls=1)
+            worker.serve({"type": "ready"})
 
 
 def _tell(control: socket.socket, message: dict[str, Any]) -> None:
