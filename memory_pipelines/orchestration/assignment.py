@@ -1,6 +1,5 @@
 """Finds out which run and batch of ours a Dagster run works on, and makes them where a person started it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
@@ -51,11 +50,14 @@ def has_partitions(run: dg.DagsterRun) -> bool:
     return any(tag in run.tags for tag in ("dagster/partition", "dagster/asset_partition_range_start"))
 
 
-def open_results(crew: Crew, run: Run, actors: Sequence[str]) -> dict[str, ActorResult]:
-    """Return the results of those of the actors that are not closed in this run, in the order of `actors`."""
-    results = {one.actor_id: one for one in crew.app.stores.pipelines.results(run.pipeline_id, run.number)}
-    found = [results[actor_id] for actor_id in actors if actor_id in results]
-    return {one.actor_id: one for one in found if one.state in {"waiting", "running"}}
+def results_of(crew: Crew, batch: Batch) -> list[ActorResult]:
+    """Return what became of the actors of a batch, in its order; a run has many batches, so not of the whole run."""
+    return crew.app.stores.pipelines.results(batch.pipeline_id, batch.run, batch=batch.number)
+
+
+def open_results(crew: Crew, batch: Batch) -> dict[str, ActorResult]:
+    """Return the results of those actors of a batch that are not closed, by actor, in the order of the batch."""
+    return {one.actor_id: one for one in results_of(crew, batch) if one.state in {"waiting", "running"}}
 
 
 def take(context: dg.OpExecutionContext, config: BatchConfig) -> Assignment:
@@ -78,14 +80,14 @@ def take(context: dg.OpExecutionContext, config: BatchConfig) -> Assignment:
         batch = crew.app.stores.progress.batch(pipeline.id, number, batch_number)
         again = dagster_run.parent_run_id is not None and dagster_run.tags.get(ADOPTED_TAG) != context.run_id
         begins = context.op.name == STAGES[0] and context.retry_number == 0
-        if not again and run.state != "RUNNING" and (begins or not _worked_on(crew, run, batch)):
+        if not again and run.state != "RUNNING" and (begins or not _worked_on(crew, batch)):
             reason = f": {run.error}" if run.error else ""
             raise dg.Failure(
                 f"{run_name(pipeline.id, number)} is {run.state}{reason}; nothing was done", allow_retries=False
             )
         if not again:
             return Assignment(pipeline, run, batch, context.run_id, has_partitions(dagster_run))
-        actors = _unfinished(crew, run, batch)  # the tags are copies: a re-execution is a run of its own
+        actors = _unfinished(crew, batch)  # the tags are copies: a re-execution is a run of its own
     elif context.has_partition_key or context.has_partition_key_range:
         actors = [actor_of(key) for key in context.partition_keys]
     else:
@@ -93,21 +95,18 @@ def take(context: dg.OpExecutionContext, config: BatchConfig) -> Assignment:
     return _adopt(context, crew, pipeline, dagster_run, actors)
 
 
-def _worked_on(crew: Crew, run: Run, batch: Batch) -> bool:
+def _worked_on(crew: Crew, batch: Batch) -> bool:
     """Tell whether actors of the batch came to an end by themselves.
 
     Whoever looks at a run closes it once all its actors have ended; the Dagster run that worked on them has then still
     to report what became of them.
     """
-    mine = set(batch.actors)
-    results = crew.app.stores.pipelines.results(run.pipeline_id, run.number)
-    return any(one.actor_id in mine and one.state in {"succeeded", "failed"} for one in results)
+    return any(one.state in {"succeeded", "failed"} for one in results_of(crew, batch))
 
 
-def _unfinished(crew: Crew, run: Run, batch: Batch) -> list[str]:
+def _unfinished(crew: Crew, batch: Batch) -> list[str]:
     """Return the actors that a re-execution is for: those that did not succeed, else all."""
-    results = crew.app.stores.pipelines.results(run.pipeline_id, run.number)
-    succeeded = {one.actor_id for one in results if one.state == "succeeded"}
+    succeeded = {one.actor_id for one in results_of(crew, batch) if one.state == "succeeded"}
     return [actor_id for actor_id in batch.actors if actor_id not in succeeded] or list(batch.actors)
 
 

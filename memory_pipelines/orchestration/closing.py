@@ -30,17 +30,19 @@ def close_run(stores: Stores, run: Run, *, now: datetime, reason: str | None = N
     Returns:
         The closed run, or None when actors of it have still to end.
     """
-    results = stores.pipelines.results(run.pipeline_id, run.number)
-    if reason is None and any(one.state in {"waiting", "running"} for one in results):
+    # Counted, not read: every batch that ends asks, and the results are those of all.
+    states = stores.pipelines.states(run.pipeline_id, run.number)
+    if reason is None and (states.get("waiting") or states.get("running")):
         return None
+    total, cancelled = sum(states.values()), states.get("cancelled", 0)
+    results = stores.pipelines.results(run.pipeline_id, run.number) if states.get("failed") else []
     failed = [one for one in results if one.state == "failed"]
-    cancelled = [one for one in results if one.state == "cancelled"]
     asked = stores.pipelines.get_run(run.pipeline_id, run.number).cancel_requested
     parts = [redact(reason)] if reason else []
     if failed:
-        parts.append(failures_in_words(failed, len(results)))
+        parts.append(failures_in_words(failed, total))
     if cancelled and not reason:
-        parts.append(f"{len(cancelled)} of {len(results)} actors cancelled")
+        parts.append(f"{cancelled} of {total} actors cancelled")
     state = "CANCELLED" if asked or (cancelled and not reason) else "FAILED" if parts else "SUCCEEDED"
     return stores.pipelines.close(run.pipeline_id, run.number, state=state, error="; ".join(parts) or None, now=now)
 
@@ -60,21 +62,12 @@ def end_rest(
     Returns:
         The actors that were ended.
     """
-    # Only of the batch: a run has many, and whoever looks at each would read the whole run for each.
-    number = None if batch is None else batch.number
-    ended: list[str] = []
-    for result in stores.pipelines.results(run.pipeline_id, run.number, batch=number):
-        actor_id = result.actor_id
-        if result.state in {"waiting", "running"}:
-            stores.progress.end_actor(
-                pipeline,
-                run.number,
-                actor_id,
-                state="cancelled" if cancelled else "failed",
-                error=reason,
-                error_status="CANCELLED" if cancelled else "UNAVAILABLE",
-                retryable=True,
-                now=now,
-            )
-            ended.append(actor_id)
-    return ended
+    return stores.progress.end_open(
+        pipeline,
+        run.number,
+        batch=None if batch is None else batch.number,
+        state="cancelled" if cancelled else "failed",
+        error=reason,
+        error_status="CANCELLED" if cancelled else "UNAVAILABLE",
+        now=now,
+    )

@@ -22,6 +22,7 @@ from memory_pipelines.orchestration.assignment import (
     BatchConfig,
     backfill_goes_on,
     open_results,
+    results_of,
     take,
 )
 from memory_pipelines.orchestration.closing import close_run, end_rest, failures_in_words
@@ -99,7 +100,7 @@ class StageWork:
             given.batch, holder=given.holder, now=app.clock(), lease_seconds=self.crew.pace.lease_seconds
         )
         self.beat()
-        unfinished = open_results(self.crew, given.run, given.batch.actors)
+        unfinished = open_results(self.crew, given.batch)
         for actor_id, holder in held.items():
             if actor_id in unfinished:
                 self._end(actor_id, AbortedError(f"the actor is in progress in Dagster run {holder}", holder=holder))
@@ -209,12 +210,8 @@ class StageWork:
             dg.Failure: with counts and names.
         """
         given, app, context = self.assignment, self.crew.app, self.context
-        mine = set(given.batch.actors)
-        results = [
-            one
-            for one in app.stores.pipelines.results(given.pipeline.id, given.run.number)
-            if one.actor_id in mine and one.state in {"failed", "cancelled"}
-        ]
+        mine = given.batch.actors
+        results = [one for one in results_of(self.crew, given.batch) if one.state in {"failed", "cancelled"}]
         app.stores.progress.release(given.holder)
         if not given.partitioned:
             failed = [one.actor_id for one in results if one.state == "failed"]

@@ -24,7 +24,7 @@ from memory_pipelines.stores.database import Database
 from memory_pipelines.stores.entries import entry_record
 from memory_pipelines.stores.evidence import fact_record, tied_lines
 from memory_pipelines.stores.results import locked_result, result_record, usage_by_actor
-from memory_pipelines.stores.runs import find_run
+from memory_pipelines.stores.runs import OPEN, find_run
 from memory_pipelines.stores.sessions import item_record, session_record
 from memory_pipelines.stores.tables import (
     CallRow,
@@ -221,7 +221,37 @@ class SqlActors:
                 )
             elif state == "failed" and not row.counted:
                 row.counted = True
-                pending.count_failure(session, pipeline.id, actor_id, now=now)
+                pending.count_failures(session, pipeline.id, [actor_id], now=now)
+
+    def end_open(
+        self,
+        pipeline: Pipeline,
+        run: int,
+        *,
+        batch: int | None = None,
+        state: ActorState,
+        error: str,
+        error_status: str,
+        now: datetime,
+    ) -> list[str]:
+        """Fail or cancel all actors of a run or batch that have not ended, in one transaction; return them."""
+        statement = select(ResultRow).where(
+            col(ResultRow.pipeline_id) == pipeline.id, col(ResultRow.run) == run, col(ResultRow.state).in_(OPEN)
+        )
+        if batch is not None:
+            statement = statement.where(col(ResultRow.batch) == batch)
+        with self._database.write() as session:
+            rows = session.scalars(
+                statement.order_by(col(ResultRow.batch), col(ResultRow.rank)).with_for_update()
+            ).all()
+            if state == "failed":
+                pending.count_failures(
+                    session, pipeline.id, [row.actor_id for row in rows if not row.counted], now=aware(now)
+                )
+            for row in rows:
+                row.state, row.end_time, row.counted = state, aware(now), row.counted or state == "failed"
+                row.error, row.error_status, row.retryable = clean_text(error), error_status, True
+        return [row.actor_id for row in rows]
 
 
 def _before(session: Session, row: SessionRow, position: int) -> tuple[Item, ...]:

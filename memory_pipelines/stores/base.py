@@ -238,6 +238,10 @@ class Pipelines(Protocol):
         """Return what a run did for each actor, or for those of one of its batches."""
         ...
 
+    def states(self, pipeline: str, number: int) -> dict[str, int]:
+        """Return how many actors of a run are in each state."""
+        ...
+
     def pending(self, pipeline: str) -> list[Pending]: ...
     def rewind(
         self, pipeline: str, *, actors: Sequence[str] | None, made_by: str | None = None, now: datetime

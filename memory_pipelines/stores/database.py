@@ -2,10 +2,11 @@
 
 import sqlite3
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.dialects import postgresql, sqlite
@@ -23,6 +24,11 @@ from memory_pipelines.errors import (
     StoreUnavailableError,
 )
 from memory_pipelines.stores.tables import Table
+
+T = TypeVar("T")
+
+CHUNK = 1000
+"""Values that one statement names in an IN; SQLite takes 32,766 parameters, older ones 999 and a few fewer."""
 
 BUSY_SECONDS = 30
 """How long a writer waits for another one."""
@@ -155,6 +161,13 @@ def insert_new(session: Session, row: type[Table], values: Sequence[dict[str, An
     """Insert rows, leaving those alone that exist."""
     if values:
         session.execute(upsert(session, row).on_conflict_do_nothing(), list(values))
+
+
+def chunks(values: Iterable[T]) -> Iterator[list[T]]:
+    """Yield values in lists that a statement can name one by one: a database takes only so many parameters."""
+    rest = iter(values)
+    while part := list(islice(rest, CHUNK)):
+        yield part
 
 
 @contextmanager

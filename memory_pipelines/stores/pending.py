@@ -1,5 +1,6 @@
 """Which actors have work for which pipelines. Every change is one statement over all pipelines concerned."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ from sqlalchemy.orm import Session
 from sqlmodel import col
 
 from memory_pipelines.stores.columns import Utc
-from memory_pipelines.stores.database import upsert
+from memory_pipelines.stores.database import chunks, upsert
 from memory_pipelines.stores.tables import PendingRow, PipelineRow, SessionRow
 
 FIRST_RETRY = timedelta(minutes=5)
@@ -129,14 +130,24 @@ def clear(session: Session, pipeline_id: str, actor_id: str, *, version: int | N
     row.failures, row.retry_at = 0, None
 
 
-def count_failure(session: Session, pipeline_id: str, actor_id: str, *, now: datetime) -> None:
-    """Keep a failed actor pending and put off its next try by a sensor."""
-    row = locked(session, pipeline_id, actor_id)
-    if row is None:
-        row = PendingRow(pipeline_id=pipeline_id, actor_id=actor_id, version=first_version(now), tokens=0)
-        session.add(row)
-    row.retry_at = now + min(FIRST_RETRY * 2 ** min(row.failures, 20), LAST_RETRY)
-    row.failures += 1
+def count_failures(session: Session, pipeline_id: str, actors: Iterable[str], *, now: datetime) -> None:
+    """Keep failed actors pending and put off their next try by a sensor."""
+    for part in chunks(actors):
+        found = session.scalars(
+            select(PendingRow)
+            .where(col(PendingRow.pipeline_id) == pipeline_id, col(PendingRow.actor_id).in_(part))
+            .with_for_update()
+        )
+        rows = {row.actor_id: row for row in found}
+        for actor_id in part:
+            row = rows.get(actor_id)
+            if row is None:
+                row = PendingRow(
+                    pipeline_id=pipeline_id, actor_id=actor_id, version=first_version(now), tokens=0, failures=0
+                )
+                session.add(row)
+            row.retry_at = now + min(FIRST_RETRY * 2 ** min(row.failures, 20), LAST_RETRY)
+            row.failures += 1
 
 
 def locked(session: Session, pipeline_id: str, actor_id: str) -> PendingRow | None:

@@ -34,6 +34,7 @@ from memory_pipelines.stores.runs import (
     in_flight,
     locked_pipeline,
     run_record,
+    states_of,
 )
 from memory_pipelines.stores.sessions import unknown_actors
 from memory_pipelines.stores.tables import (
@@ -290,6 +291,12 @@ class SqlPipelines:
             ).all()
             usage: dict[str, tuple[StageUsage, ...]] = usage_by_actor(session, run.pipeline_id, number, batch=batch)
         return [result_record(row, usage.get(row.actor_id, ())) for row in rows]
+
+    def states(self, pipeline: str, number: int) -> dict[str, int]:
+        """Return how many actors of a run are in each state."""
+        with self._database.read() as session:
+            run = find_run(session, pipeline, number)
+            return states_of(session, run)
 
     def pending(self, pipeline: str) -> list[Pending]:
         """Return the actors with work, most tokens first."""

@@ -157,6 +157,22 @@ class Progress(Protocol):
         """
         ...
 
+    def end_open(
+        self,
+        pipeline: Pipeline,
+        run: int,
+        *,
+        batch: int | None = None,
+        state: ActorState,
+        error: str,
+        error_status: str,
+        now: datetime,
+    ) -> list[str]:
+        """Fail or cancel, as retryable, all actors of a run or of one of its batches that have not ended, in one
+        transaction; return them by place in their batches.
+        """
+        ...
+
     # The journal of calls: what was paid for is not paid again after a crash
 
     def recall(self, pipeline: Pipeline, actor_id: str, key: str) -> Json | None: ...

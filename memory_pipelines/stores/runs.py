@@ -74,6 +74,16 @@ def in_flight(session: Session, pipeline: str | None = None) -> Sequence[RunRow]
     return session.scalars(statement).all()
 
 
+def states_of(session: Session, row: RunRow) -> dict[str, int]:
+    """Return how many actors of a run are in each state."""
+    counted = session.execute(
+        select(col(ResultRow.state), func.count())
+        .where(col(ResultRow.pipeline_id) == row.pipeline_id, col(ResultRow.run) == row.number)
+        .group_by(col(ResultRow.state))
+    )
+    return {row[0]: row[1] for row in counted}
+
+
 def close_run(session: Session, row: RunRow, *, state: RunState, error: str | None, now: datetime) -> None:
     """End a run with what its actors left open, and its pipeline when that was waiting for it; twice is once."""
     if row.state != "RUNNING":
@@ -86,9 +96,11 @@ def close_run(session: Session, row: RunRow, *, state: RunState, error: str | No
             result.state, result.end_time, result.retryable = "failed", now, True
             result.error = "the run ended while this actor was being worked on; the next run goes on from there"
             result.error_status = "INTERNAL"
-            if not result.counted:
-                result.counted = True
-                pending.count_failure(session, row.pipeline_id, result.actor_id, now=now)
+        pending.count_failures(
+            session, row.pipeline_id, [one.actor_id for one in interrupted if not one.counted], now=now
+        )
+        for result in interrupted:
+            result.counted = True
         session.flush()
     session.execute(
         update(ResultRow).where(*mine, col(ResultRow.state).in_(OPEN)).values(state="cancelled", end_time=now)
@@ -114,8 +126,7 @@ def verdict(session: Session, row: RunRow, *, now: datetime) -> tuple[RunState, 
     batches = session.scalars(
         select(BatchRow).where(col(BatchRow.pipeline_id) == row.pipeline_id, col(BatchRow.run) == row.number)
     ).all()
-    counted = session.execute(select(col(ResultRow.state), func.count()).where(*mine).group_by(col(ResultRow.state)))
-    states = {row[0]: row[1] for row in counted}
+    states = states_of(session, row)
     left = sum(states.get(state, 0) for state in OPEN)
     if not left and (row.cut or batches):
         return _ended(row, states)

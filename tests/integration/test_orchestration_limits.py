@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from orchestration_kit import PIPELINE, QUICK, house
 
+from memory_pipelines.errors import MemoryPipelinesError
 from memory_pipelines.orchestration import keys, sensor
 from memory_pipelines.orchestration.here import run_here
 from memory_pipelines.records import ActorResult
@@ -36,7 +37,7 @@ def test_a_run_over_the_limit_goes_on_without_partitions_and_says_so(
         assert len(home.states()) == 4
 
 
-def test_a_look_reads_of_each_batch_its_own_actors_and_not_the_whole_run(
+def test_a_look_reads_no_results_of_batches_whose_actors_have_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with house(tmp_path, NOW, actors=6) as home:
@@ -58,7 +59,8 @@ def test_a_look_reads_of_each_batch_its_own_actors_and_not_the_whole_run(
         watch.tick(home.instance)
 
         assert len(requests) == 6
-        assert read == [1] * 5  # the actor of each batch that has ended; one is left, so the run is not closed
+        assert read == []  # one batch is left, so the run is not closed
+        assert home.app.stores.pipelines.states(PIPELINE, 1) == {"succeeded": 5, "waiting": 1}
 
 
 def test_a_run_in_this_process_goes_over_the_limit_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,3 +70,25 @@ def test_a_run_in_this_process_goes_over_the_limit_too(tmp_path: Path, monkeypat
         run_here(home.app, run, instance=home.instance, pace=QUICK)
         assert home.run_row().state == "SUCCEEDED"
         assert home.instance.get_dynamic_partitions(keys.partitions_name(PIPELINE)) == []
+
+
+def test_a_batch_reads_its_own_actors_and_the_whole_run_once_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with house(tmp_path, NOW, actors=6) as home:
+        home.app.pipelines.update(PIPELINE, batch_size=1)
+        run = home.ask(launch=False)
+        home.runner.trouble["actor-3", "merge"] = [MemoryPipelinesError("no")]
+        real, read = home.app.stores.pipelines.results, list[int]()
+
+        def counted(*args: Any, **options: Any) -> list[ActorResult]:
+            found = real(*args, **options)
+            read.append(len(found))
+            return found
+
+        monkeypatch.setattr(home.app.stores.pipelines, "results", counted)
+        run_here(home.app, run, instance=home.instance, pace=QUICK)
+
+        assert home.run_row().error == "1 of 6 actors failed: actor-3 (INTERNAL)"
+        assert read.count(6) == 1  # who failed, when the run is closed
+        assert set(read) == {1, 6}
