@@ -10,6 +10,7 @@ from sqlmodel import col
 
 from memory_pipelines.records import Segment, aware
 from memory_pipelines.stores import pending
+from memory_pipelines.stores.database import chunks
 from memory_pipelines.stores.tables import FactRow, MarkRow, PipelineRow, SessionRow, WindowRow
 
 Verdict = Literal["retry", "skip"]
@@ -44,18 +45,17 @@ def rewind(
     if actors is not None:
         wanted = set(actors)
         found = [actor_id for actor_id in found if actor_id in wanted]
-    for actor_id in found:
-        mine = (col(MarkRow.pipeline_id) == pipeline.id, col(MarkRow.actor_id) == actor_id)
+    for part in chunks(found):
+        mine = (col(MarkRow.pipeline_id) == pipeline.id, col(MarkRow.actor_id).in_(part))
         session.execute(update(MarkRow).where(*mine).values(distilled=0, checkpoint=0))
-        session.execute(
-            delete(WindowRow).where(col(WindowRow.pipeline_id) == pipeline.id, col(WindowRow.actor_id) == actor_id)
+        read = (col(WindowRow.pipeline_id) == pipeline.id, col(WindowRow.actor_id).in_(part))
+        session.execute(delete(WindowRow).where(*read))
+        tokens = session.execute(
+            select(col(SessionRow.actor_id), func.sum(col(SessionRow.tokens)))
+            .where(col(SessionRow.store) == pipeline.session_store, col(SessionRow.actor_id).in_(part))
+            .group_by(col(SessionRow.actor_id))
         )
-        tokens = session.scalar(
-            select(func.sum(col(SessionRow.tokens))).where(
-                col(SessionRow.store) == pipeline.session_store, col(SessionRow.actor_id) == actor_id
-            )
-        )
-        pending.ask_again(session, pipeline.id, actor_id, tokens=tokens or 0, now=now)
+        pending.ask_again(session, pipeline.id, {row[0]: row[1] for row in tokens}, now=now)
     return found
 
 
@@ -100,24 +100,23 @@ def decide(
         if sessions & _sessions(row):
             session.delete(row)
     if chosen:
-        pending.ask_again(session, pipeline.id, actor_id, tokens=0, now=now)
+        pending.ask_again(session, pipeline.id, {actor_id: 0}, now=now)
     return len(chosen)
 
 
-def forget(session: Session, readers: Sequence[str], actor_id: str, session_id: str) -> None:
+def forget(session: Session, gone: SessionRow) -> None:
     """Forget how far pipelines have read a session: one made later under its id is news from its first item.
 
     Args:
         session: a writing transaction.
-        readers: ids of the pipelines.
-        actor_id: whose session.
-        session_id: which.
+        gone: the session that is deleted.
     """
-    session.execute(delete(MarkRow).where(col(MarkRow.pipeline_id).in_(readers), col(MarkRow.session_id) == session_id))
+    readers = select(col(PipelineRow.id)).where(col(PipelineRow.session_store) == gone.store)
+    session.execute(delete(MarkRow).where(col(MarkRow.pipeline_id).in_(readers), col(MarkRow.session_id) == gone.id))
     # A window is known by its positions alone, and those start again: a window that is done would not be read.
-    every = select(WindowRow).where(col(WindowRow.pipeline_id).in_(readers), col(WindowRow.actor_id) == actor_id)
+    every = select(WindowRow).where(col(WindowRow.pipeline_id).in_(readers), col(WindowRow.actor_id) == gone.actor_id)
     for row in session.scalars(every).all():
-        if session_id in _sessions(row):
+        if gone.id in _sessions(row):
             session.delete(row)
 
 

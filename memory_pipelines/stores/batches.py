@@ -11,7 +11,7 @@ from sqlmodel import col
 from memory_pipelines.errors import AbortedError, NotFoundError
 from memory_pipelines.names import run_name
 from memory_pipelines.records import Batch, Policy, Run, aware
-from memory_pipelines.stores.database import Database, upsert
+from memory_pipelines.stores.database import Database, chunks, upsert
 from memory_pipelines.stores.runs import find_run, locked_pipeline
 from memory_pipelines.stores.sessions import unknown_actors
 from memory_pipelines.stores.tables import (
@@ -57,12 +57,14 @@ class SqlBatches:
                     col(BatchRow.pipeline_id) == run.pipeline_id, col(BatchRow.run) == run.number
                 )
             )
-            mine = (
-                col(ResultRow.pipeline_id) == run.pipeline_id,
-                col(ResultRow.run) == run.number,
-                col(ResultRow.actor_id).in_(wanted),
-            )
-            session.execute(delete(ResultRow).where(*mine))  # done again from the start
+            for part in chunks(wanted):  # done again from the start
+                session.execute(
+                    delete(ResultRow).where(
+                        col(ResultRow.pipeline_id) == run.pipeline_id,
+                        col(ResultRow.run) == run.number,
+                        col(ResultRow.actor_id).in_(part),
+                    )
+                )
             return _insert(session, row, (last or 0) + 1, wanted)
 
     def batch(self, pipeline: str, run: int, number: int) -> Batch:

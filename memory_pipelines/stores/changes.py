@@ -11,6 +11,7 @@ from memory_pipelines.errors import ConflictError, InvalidInputError
 from memory_pipelines.names import check_path
 from memory_pipelines.records import Change
 from memory_pipelines.stores import entries
+from memory_pipelines.stores.database import chunks
 from memory_pipelines.stores.entries import Writer
 from memory_pipelines.stores.evidence import tie, ties_of, untie
 from memory_pipelines.stores.hashes import line_hash, lines_of
@@ -130,15 +131,17 @@ class ChangeSet:
 
     def _check_facts(self, changes: Sequence[Change]) -> None:
         named = {given.fact_id for change in changes for given in change.ties}
-        known = set(
-            self._session.scalars(
-                select(col(FactRow.id)).where(
-                    col(FactRow.store) == self._store,
-                    col(FactRow.actor_id) == self._actor_id,
-                    col(FactRow.id).in_(sorted(named)),
+        known: set[str] = set()
+        for part in chunks(sorted(named)):
+            known |= set(
+                self._session.scalars(
+                    select(col(FactRow.id)).where(
+                        col(FactRow.store) == self._store,
+                        col(FactRow.actor_id) == self._actor_id,
+                        col(FactRow.id).in_(part),
+                    )
                 )
             )
-        )
         if named - known:
             raise InvalidInputError(
                 f"lines rest on facts that actor {self._actor_id!r} does not have: {sorted(named - known)[:5]}"

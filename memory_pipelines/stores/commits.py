@@ -12,7 +12,7 @@ from memory_pipelines.names import PIPELINE
 from memory_pipelines.records import STAGES, Change, Fact, FactState, Pipeline, Stage, Window, aware
 from memory_pipelines.stores import marks
 from memory_pipelines.stores.changes import ChangeSet
-from memory_pipelines.stores.database import Database, upsert
+from memory_pipelines.stores.database import Database, chunks, upsert
 from memory_pipelines.stores.entries import Writer
 from memory_pipelines.stores.evidence import fact_columns
 from memory_pipelines.stores.results import locked_result, note_dropped
@@ -48,15 +48,17 @@ class SqlCommits:
             again = set(session.scalars(stale))
             if not again:
                 return 0
-            facts = session.scalars(select(FactRow).where(*mine, col(FactRow.session_id).in_(again))).all()
-            for fact in facts:
-                fact.state = "discarded"
-            session.execute(
-                update(MarkRow)
-                .where(col(MarkRow.pipeline_id) == pipeline.id, col(MarkRow.session_id).in_(again))
-                .values(distilled=MarkRow.table().c.checkpoint)
-                .execution_options(synchronize_session=False)
-            )
+            discarded = 0
+            for part in chunks(sorted(again)):
+                for fact in session.scalars(select(FactRow).where(*mine, col(FactRow.session_id).in_(part))).all():
+                    fact.state = "discarded"
+                    discarded += 1
+                session.execute(
+                    update(MarkRow)
+                    .where(col(MarkRow.pipeline_id) == pipeline.id, col(MarkRow.session_id).in_(part))
+                    .values(distilled=MarkRow.table().c.checkpoint)
+                    .execution_options(synchronize_session=False)
+                )
             for window in session.scalars(
                 select(WindowRow).where(
                     col(WindowRow.pipeline_id) == pipeline.id,
@@ -66,7 +68,7 @@ class SqlCommits:
             ):
                 if again & {segment["session_id"] for segment in window.segments}:
                     session.delete(window)
-            return len(facts)
+            return discarded
 
     def commit_window(
         self,
@@ -140,15 +142,17 @@ class SqlCommits:
         """
         with self._database.write() as session:
             result = locked_result(session, pipeline.id, run, actor_id)
-            facts = session.scalars(
-                select(FactRow)
-                .where(
-                    col(FactRow.store) == pipeline.memory_store,
-                    col(FactRow.actor_id) == actor_id,
-                    col(FactRow.id).in_(list(settled)),
+            facts: list[FactRow] = []
+            for part in chunks(settled):
+                facts += session.scalars(
+                    select(FactRow)
+                    .where(
+                        col(FactRow.store) == pipeline.memory_store,
+                        col(FactRow.actor_id) == actor_id,
+                        col(FactRow.id).in_(part),
+                    )
+                    .with_for_update()
                 )
-                .with_for_update()
-            ).all()
             if settled and len(facts) == len(settled) and all(fact.state == settled[fact.id] for fact in facts):
                 return
             gone = set(settled) - {fact.id for fact in facts if fact.state not in GONE}
@@ -215,21 +219,23 @@ def _item_hashes(
     session: Session, pipeline: Pipeline, actor_id: str, facts: Sequence[Fact]
 ) -> dict[tuple[str, str], str]:
     """Return (session, item) to the item's hash for the facts' sources that exist and are the actor's own."""
-    if not facts:
-        return {}
-    rows = session.execute(
-        select(col(ItemRow.session_id), col(ItemRow.id), col(ItemRow.hash))
-        .join(
-            SessionRow, (col(SessionRow.store) == col(ItemRow.store)) & (col(SessionRow.id) == col(ItemRow.session_id))
+    found: dict[tuple[str, str], str] = {}
+    for part in chunks(facts):
+        rows = session.execute(
+            select(col(ItemRow.session_id), col(ItemRow.id), col(ItemRow.hash))
+            .join(
+                SessionRow,
+                (col(SessionRow.store) == col(ItemRow.store)) & (col(SessionRow.id) == col(ItemRow.session_id)),
+            )
+            .where(
+                col(ItemRow.store) == pipeline.session_store,
+                col(SessionRow.actor_id) == actor_id,
+                col(ItemRow.session_id).in_({fact.source.session_id for fact in part}),
+                col(ItemRow.id).in_({fact.source.item_id for fact in part}),
+            )
         )
-        .where(
-            col(ItemRow.store) == pipeline.session_store,
-            col(SessionRow.actor_id) == actor_id,
-            col(ItemRow.session_id).in_({fact.source.session_id for fact in facts}),
-            col(ItemRow.id).in_({fact.source.item_id for fact in facts}),
-        )
-    )
-    return {(row[0], row[1]): row[2] for row in rows}
+        found.update({(row[0], row[1]): row[2] for row in rows})
+    return found
 
 
 def _insert_facts(session: Session, rows: Sequence[Mapping[str, object]]) -> None:

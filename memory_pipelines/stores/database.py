@@ -28,7 +28,7 @@ from memory_pipelines.stores.tables import Table
 T = TypeVar("T")
 
 CHUNK = 1000
-"""Values that one statement names in an IN; SQLite takes 32,766 parameters, older ones 999 and a few fewer."""
+"""Values that one statement names in an IN; SQLite takes no more than 32,766 parameters."""
 
 BUSY_SECONDS = 30
 """How long a writer waits for another one."""

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from sqlmodel import col
 
 from memory_pipelines.records import Fact, FactKind, FactState, Source
-from memory_pipelines.stores.database import insert_new
+from memory_pipelines.stores.database import chunks, insert_new
 from memory_pipelines.stores.hashes import lines_of
 from memory_pipelines.stores.tables import EntryRow, FactRow, TieRow, TombstoneRow
 
@@ -76,10 +76,11 @@ def tied_lines(
 
 def ties_of(session: Session, store: str, entry_ids: Iterable[str]) -> dict[str, dict[str, set[str]]]:
     """Return entry id to line hash to the ids of its facts."""
-    statement = select(TieRow).where(col(TieRow.store) == store, col(TieRow.entry_id).in_(list(entry_ids)))
     found: dict[str, dict[str, set[str]]] = {}
-    for tie in session.scalars(statement):
-        found.setdefault(tie.entry_id, {}).setdefault(tie.line, set()).add(tie.fact_id)
+    for part in chunks(entry_ids):
+        statement = select(TieRow).where(col(TieRow.store) == store, col(TieRow.entry_id).in_(part))
+        for tie in session.scalars(statement):
+            found.setdefault(tie.entry_id, {}).setdefault(tie.line, set()).add(tie.fact_id)
     return found
 
 
@@ -95,11 +96,10 @@ def tie(session: Session, store: str, entry_id: str, ties: Mapping[str, Iterable
 
 def untie(session: Session, store: str, entry_id: str, lines: Iterable[str]) -> None:
     """Take the ties of lines away; the facts stay."""
-    gone = list(lines)
-    if gone:
+    for part in chunks(lines):
         session.execute(
             delete(TieRow).where(
-                col(TieRow.store) == store, col(TieRow.entry_id) == entry_id, col(TieRow.line).in_(gone)
+                col(TieRow.store) == store, col(TieRow.entry_id) == entry_id, col(TieRow.line).in_(part)
             )
         )
 
@@ -117,21 +117,21 @@ def bury(session: Session, entry: EntryRow, lines: Iterable[str], *, author: str
     gone = set(lines)
     ties = ties_of(session, entry.store, [entry.id]).get(entry.id, {})
     facts = sorted({fact for line in gone for fact in ties.get(line, ())})
-    if not facts:
-        return
-    chosen = (col(FactRow.store) == entry.store) & col(FactRow.id).in_(facts)
-    graves = [
-        {
-            "store": entry.store,
-            "actor_id": entry.actor_id,
-            "item_hash": fact.item_hash,
-            "start": fact.start,
-            "end": fact.end,
-            "author": author,
-            "time": now,
-        }
-        for fact in session.scalars(select(FactRow).where(chosen))
-    ]
-    insert_new(session, TombstoneRow, graves)
-    session.execute(update(FactRow).where(chosen).values(state="retracted"))
-    untie(session, entry.store, entry.id, gone)
+    for part in chunks(facts):
+        chosen = (col(FactRow.store) == entry.store) & col(FactRow.id).in_(part)
+        graves = [
+            {
+                "store": entry.store,
+                "actor_id": entry.actor_id,
+                "item_hash": fact.item_hash,
+                "start": fact.start,
+                "end": fact.end,
+                "author": author,
+                "time": now,
+            }
+            for fact in session.scalars(select(FactRow).where(chosen))
+        ]
+        insert_new(session, TombstoneRow, graves)
+        session.execute(update(FactRow).where(chosen).values(state="retracted"))
+    if facts:
+        untie(session, entry.store, entry.id, gone)

@@ -1,6 +1,6 @@
 """Which actors have work for which pipelines. Every change is one statement over all pipelines concerned."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -107,15 +107,33 @@ def seed(session: Session, pipeline: PipelineRow, *, now: datetime) -> None:
     session.execute(upsert(session, PendingRow).from_select(_COLUMNS, rows))
 
 
-def ask_again(session: Session, pipeline_id: str, actor_id: str, *, tokens: int, now: datetime) -> None:
-    """Mark an actor pending for one pipeline, free of what failures put off."""
-    row = locked(session, pipeline_id, actor_id)
-    if row is None:
-        session.add(PendingRow(pipeline_id=pipeline_id, actor_id=actor_id, version=first_version(now), tokens=tokens))
+def ask_again(session: Session, pipeline_id: str, tokens: Mapping[str, int], *, now: datetime) -> None:
+    """Mark actors pending for one pipeline, each with about so many tokens, free of what failures put off."""
+    if not tokens:
         return
-    row.version += 1
-    row.tokens = max(row.tokens, tokens)
-    row.failures, row.retry_at = 0, None
+    statement = upsert(session, PendingRow)
+    old, new = PendingRow.table().c, statement.excluded
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["pipeline_id", "actor_id"],
+            set_={
+                "version": old.version + 1,
+                "tokens": case((old.tokens < new.tokens, new.tokens), else_=old.tokens),
+                "failures": 0,
+                "retry_at": None,
+            },
+        ),
+        [
+            {
+                "pipeline_id": pipeline_id,
+                "actor_id": actor_id,
+                "version": first_version(now),
+                "tokens": number,
+                "failures": 0,
+            }
+            for actor_id, number in tokens.items()
+        ],
+    )
 
 
 def clear(session: Session, pipeline_id: str, actor_id: str, *, version: int | None, tokens: int) -> None:

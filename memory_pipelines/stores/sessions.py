@@ -12,7 +12,7 @@ from memory_pipelines.names import PIPELINE, SESSION_STORE, session_name
 from memory_pipelines.records import ImportedSession, Item, NewItem, Session, SessionStore, aware
 from memory_pipelines.stores import again, incoming, pending
 from memory_pipelines.stores.base import Page
-from memory_pipelines.stores.database import Database, insert_new
+from memory_pipelines.stores.database import Database, chunks, insert_new
 from memory_pipelines.stores.hashes import item_hash
 from memory_pipelines.stores.paging import after, paged
 from memory_pipelines.stores.positions import arrange, reconcile
@@ -168,8 +168,7 @@ class SqlSessionStores:
         """Delete a session with its items and the marks on it; memory made from it stays."""
         with self._database.write() as transaction:
             row = _session(transaction, store, session_id)
-            readers = select(col(PipelineRow.id)).where(col(PipelineRow.session_store) == row.store)
-            again.forget(transaction, transaction.scalars(readers).all(), row.actor_id, row.id)
+            again.forget(transaction, row)
             transaction.delete(row)
 
     def counts(self, store: str) -> dict[str, int]:
@@ -203,9 +202,10 @@ class SqlSessionStores:
 
 def unknown_actors(transaction: Transaction, store: str, actors: Sequence[str]) -> list[str]:
     """Return which of the given actors have no session in a store."""
-    known = set(
-        transaction.scalars(select(col(SessionRow.actor_id)).where(col(SessionRow.store) == store).distinct()).all()
-    )
+    known: set[str] = set()
+    for part in chunks(actors):
+        mine = (col(SessionRow.store) == store, col(SessionRow.actor_id).in_(part))
+        known |= set(transaction.scalars(select(col(SessionRow.actor_id)).where(*mine).distinct()))
     return [actor for actor in actors if actor not in known]
 
 
