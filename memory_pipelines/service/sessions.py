@@ -14,6 +14,10 @@ T = TypeVar("T")
 MAX_ITEMS = 1000
 """Items in one append."""
 
+GROUP_SESSIONS, GROUP_ITEMS = 200, 2000
+"""Imported sessions, and items of them, that are stored in one transaction: each costs a flush of the disk, and others
+wait for it to end."""
+
 MAX_ACTOR_ID = 512
 """Characters of an actor id."""
 
@@ -110,7 +114,7 @@ class SessionService:
         *,
         on_session: Callable[[ImportedSession, int], None] | None = None,
     ) -> ImportReport:
-        """Store imported sessions, one transaction each; what is stored already is not stored again.
+        """Store imported sessions, each whole or not at all; what is stored already is not stored again.
 
         Args:
             store: id or full name of the session store; created when it does not exist.
@@ -128,13 +132,13 @@ class SessionService:
             self.create_store(identifier)
         actors: set[str] = set()
         seen = items = new_items = 0
-        for session in sessions:
-            check_actor(session.actor_id)
-            new = self._stores.add_imported(identifier, session, now=self._clock())
-            actors.add(session.actor_id)
-            seen, items, new_items = seen + 1, items + len(session.items), new_items + new
-            if on_session:
-                on_session(session, new)
+        for group in _groups(sessions):
+            numbers = self._stores.add_imported(identifier, group, now=self._clock())
+            for session, new in zip(group, numbers, strict=True):
+                actors.add(session.actor_id)
+                seen, items, new_items = seen + 1, items + len(session.items), new_items + new
+                if on_session:
+                    on_session(session, new)
         return ImportReport(sessions=seen, actors=len(actors), items=items, new_items=new_items)
 
     def get(self, store: str, session_id: str) -> Session:
@@ -162,6 +166,25 @@ def check_actor(actor_id: str | None) -> None:
         raise InvalidInputError(
             f"actor_id has {len(actor_id)} characters; allowed are 1 to {MAX_ACTOR_ID}", actor_id=actor_id[:80]
         )
+
+
+def _groups(sessions: Iterable[ImportedSession]) -> Iterator[list[ImportedSession]]:
+    """Yield sessions in groups of which each is one transaction, those before an error too."""
+    group: list[ImportedSession] = []
+    items = 0
+    try:
+        for session in sessions:
+            group.append(session)
+            items += len(session.items)
+            if len(group) >= GROUP_SESSIONS or items >= GROUP_ITEMS:
+                yield group
+                group, items = [], 0
+    except InvalidInputError:
+        if group:
+            yield group
+        raise
+    if group:
+        yield group
 
 
 def pages(fetch: Callable[[Page], tuple[Sequence[T], str | None]]) -> Iterator[T]:

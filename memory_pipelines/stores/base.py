@@ -79,8 +79,9 @@ class SessionStores(Protocol):
         """
         ...
 
-    def add_imported(self, store: str, session: ImportedSession, *, now: datetime) -> int:
-        """Append what of an imported session is not stored yet; return how many items were new.
+    def add_imported(self, store: str, sessions: Sequence[ImportedSession], *, now: datetime) -> list[int]:
+        """Append what of imported sessions is not stored yet, in one transaction; return how many items of each were
+        new. When one of them cannot be stored those before it are, none after it, and the error is about it.
 
         The stored items and the imported ones are compared in order by content hash and time, so that importing twice
         adds nothing and importing a longer history adds its tail.

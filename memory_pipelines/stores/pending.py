@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, and_, case, exists, func, literal, or_, select
+from sqlalchemy import BigInteger, ColumnElement, String, and_, bindparam, case, exists, func, literal, or_, select
 from sqlalchemy.orm import Session
 from sqlmodel import col
 
@@ -23,19 +23,26 @@ def first_version(now: datetime) -> int:
     return int(now.timestamp() * 1_000_000)
 
 
-def mark_append(
-    session: Session, store: str, actor_id: str, *, tokens: int, last_said_at: datetime, now: datetime
-) -> None:
-    """Mark an actor pending for every pipeline on a session store.
+class News(NamedTuple):
+    """What of an actor was said."""
+
+    tokens: int
+    said_at: datetime  # the last of it
+
+    def __add__(self, other: tuple[Any, ...]) -> "News":
+        tokens, said_at = other
+        return News(self.tokens + tokens, max(self.said_at, said_at))
+
+
+def mark_append(session: Session, store: str, news: Mapping[str, News], *, now: datetime) -> None:
+    """Mark actors pending for every pipeline on a session store.
 
     What claims to be said later than now came from a wrong clock: an actor would not fall quiet before that time.
     """
     _mark(
         session,
-        actor_id,
         col(PipelineRow.session_store) == store,
-        tokens=tokens,
-        last_said_at=min(last_said_at, now),
+        {actor_id: (came.tokens, min(came.said_at, now)) for actor_id, came in news.items()},
         now=now,
     )
 
@@ -45,31 +52,26 @@ def mark_write(session: Session, store: str, actor_id: str, *, now: datetime) ->
     conversed = exists().where(
         col(SessionRow.store) == col(PipelineRow.session_store), col(SessionRow.actor_id) == actor_id
     )
-    _mark(
-        session,
-        actor_id,
-        and_(col(PipelineRow.memory_store) == store, conversed),
-        tokens=0,
-        last_said_at=None,
-        now=now,
-    )
+    concerned = and_(col(PipelineRow.memory_store) == store, conversed)
+    _mark(session, concerned, {actor_id: (0, None)}, now=now)
 
 
 def _mark(
     session: Session,
-    actor_id: str,
     concerned: ColumnElement[bool],
+    news: Mapping[str, tuple[int, datetime | None]],
     *,
-    tokens: int,
-    last_said_at: datetime | None,
     now: datetime,
 ) -> None:
+    """Mark actors, each with the tokens of what came and the time of the last of it, for the pipelines concerned."""
+    if not news:
+        return
     rows = select(
         col(PipelineRow.id),
-        literal(actor_id),
+        bindparam("of_actor", type_=String()),
         literal(first_version(now), BigInteger()),
-        literal(tokens, BigInteger()),
-        literal(last_said_at, Utc()),
+        bindparam("of_tokens", type_=BigInteger()),
+        bindparam("of_time", type_=Utc()),
         literal(0),
     ).where(concerned, col(PipelineRow.delete_time).is_(None))
     statement = upsert(session, PendingRow).from_select(_COLUMNS, rows)
@@ -85,7 +87,11 @@ def _mark(
                     else_=old.last_said_at,
                 ),
             },
-        )
+        ),
+        [
+            {"of_actor": actor_id, "of_tokens": tokens, "of_time": said_at}
+            for actor_id, (tokens, said_at) in news.items()
+        ],
     )
 
 

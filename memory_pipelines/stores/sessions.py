@@ -3,19 +3,18 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, delete, func, insert, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session as Transaction
 from sqlmodel import col
 
-from memory_pipelines.errors import AbortedError, AlreadyExistsError, InvalidInputError, NotFoundError
-from memory_pipelines.names import PIPELINE, SESSION_STORE, session_name
+from memory_pipelines.errors import AbortedError, AlreadyExistsError, InvalidInputError
+from memory_pipelines.names import PIPELINE, SESSION_STORE
 from memory_pipelines.records import ImportedSession, Item, NewItem, Session, SessionStore, aware
-from memory_pipelines.stores import again, incoming, pending
+from memory_pipelines.stores import again, incoming
+from memory_pipelines.stores.appending import Inbox, add_imported, find_session, find_store, open_sessions
 from memory_pipelines.stores.base import Page
 from memory_pipelines.stores.database import Database, chunks, insert_new
-from memory_pipelines.stores.hashes import item_hash
 from memory_pipelines.stores.paging import after, paged
-from memory_pipelines.stores.positions import arrange, reconcile
 from memory_pipelines.stores.tables import (
     ItemRow,
     PipelineRow,
@@ -60,7 +59,7 @@ class SqlSessionStores:
     def get_store(self, store: str) -> SessionStore:
         """Return a session store, or raise NotFoundError."""
         with self._database.read() as transaction:
-            return store_record(_store(transaction, store))
+            return store_record(find_store(transaction, store))
 
     def list_stores(self, page: Page) -> tuple[list[SessionStore], str | None]:
         """Return session stores by id."""
@@ -75,7 +74,7 @@ class SqlSessionStores:
     def delete_store(self, store: str) -> None:
         """Delete a store with its sessions and items; AbortedError while a pipeline reads it."""
         with self._database.write() as transaction:
-            row = _store(transaction, store)
+            row = find_store(transaction, store)
             reader = transaction.scalars(
                 select(PipelineRow).where(col(PipelineRow.session_store) == row.id).limit(1)
             ).one_or_none()
@@ -98,36 +97,35 @@ class SqlSessionStores:
     ) -> list[Item]:
         """Append in order; `metadata` is that of a session which this call creates."""
         with self._database.write() as transaction:
-            row = _open(transaction, store, session_id, actor_id=actor_id, metadata=metadata, parent_id=None, now=now)
-            return _append(transaction, row, items, now=now)
+            if actor_id is None:
+                row = find_session(transaction, store, session_id, lock=True)
+            else:
+                given = ImportedSession.model_construct(  # not validated: what cannot be kept is refused further on
+                    session_id=session_id, actor_id=actor_id, metadata=dict(metadata or {})
+                )
+                row = open_sessions(transaction, find_store(transaction, store).id, [given], now=now)[session_id]
+            inbox = Inbox(transaction, row.store, now=now)
+            placed = inbox.add(row, items)
+            inbox.write()
+        return [one.item(session_id) for one in placed]
 
-    def add_imported(self, store: str, session: ImportedSession, *, now: datetime) -> int:
-        """Append what of an imported session is not stored yet; return how many items were new."""
-        with self._database.write() as transaction:
-            row = _open(
-                transaction,
-                store,
-                session.session_id,
-                actor_id=session.actor_id,
-                metadata=session.metadata,
-                parent_id=session.parent_id,
-                now=now,
-            )
-            stored = transaction.execute(
-                select(col(ItemRow.hash), col(ItemRow.said_at))
-                .where(col(ItemRow.store) == row.store, col(ItemRow.session_id) == row.id)
-                .order_by(col(ItemRow.position))
-            ).all()
-            hashes = [item_hash(incoming.item_data(item.data)) for item in session.items] if stored else []
-            times = [item.said_at for item in session.items]
-            new = reconcile([(one[0], one[1]) for one in stored], list(zip(hashes, times, strict=False)))
-            tail = [session.items[index] for index in new] if stored else list(session.items)
-            return len(_append(transaction, row, tail, now=now))
+    def add_imported(self, store: str, sessions: Sequence[ImportedSession], *, now: datetime) -> list[int]:
+        """Append what of imported sessions is not stored yet, together; return how many items of each were new."""
+        try:
+            with self._database.write() as transaction:
+                return add_imported(transaction, find_store(transaction, store).id, sessions, now=now)
+        except InvalidInputError:
+            if len(sessions) == 1:
+                raise
+        # One of them cannot be stored: those before it are, and it is the one that is complained of.
+        half = len(sessions) // 2
+        first = self.add_imported(store, sessions[:half], now=now)
+        return first + self.add_imported(store, sessions[half:], now=now)
 
     def get_session(self, store: str, session_id: str) -> Session:
         """Return a session, or raise NotFoundError."""
         with self._database.read() as transaction:
-            return session_record(_session(transaction, store, session_id))
+            return session_record(find_session(transaction, store, session_id))
 
     def list_sessions(self, store: str, page: Page, *, actor_id: str | None = None) -> tuple[list[Session], str | None]:
         """Return sessions, the last created first."""
@@ -139,7 +137,7 @@ class SqlSessionStores:
         if key:
             statement = statement.where(or_(created < key[0], and_(created == key[0], identity > key[1])))
         with self._database.read() as transaction:
-            statement = statement.where(col(SessionRow.store) == _store(transaction, store).id)
+            statement = statement.where(col(SessionRow.store) == find_store(transaction, store).id)
             rows, token = paged(transaction.scalars(statement).all(), page, lambda row: [row.create_time, row.id])
         return [session_record(row) for row in rows], token
 
@@ -150,7 +148,7 @@ class SqlSessionStores:
         if key:
             statement = statement.where(col(ItemRow.position) > key[0])
         with self._database.read() as transaction:
-            row = _session(transaction, store, session_id)
+            row = find_session(transaction, store, session_id)
             statement = statement.where(col(ItemRow.store) == row.store, col(ItemRow.session_id) == row.id)
             rows, token = paged(transaction.scalars(statement).all(), page, lambda item: [item.position])
         return [item_record(row) for row in rows], token
@@ -167,14 +165,14 @@ class SqlSessionStores:
     def delete_session(self, store: str, session_id: str) -> None:
         """Delete a session with its items and the marks on it; memory made from it stays."""
         with self._database.write() as transaction:
-            row = _session(transaction, store, session_id)
+            row = find_session(transaction, store, session_id)
             again.forget(transaction, row)
             transaction.delete(row)
 
     def counts(self, store: str) -> dict[str, int]:
         """Return the numbers of `actors`, `sessions` and `items`."""
         with self._database.read() as transaction:
-            identity = _store(transaction, store).id
+            identity = find_store(transaction, store).id
             actors, sessions = transaction.execute(
                 select(func.count(col(SessionRow.actor_id).distinct()), func.count()).where(
                     col(SessionRow.store) == identity
@@ -185,7 +183,7 @@ class SqlSessionStores:
 
     def _pop(self, store: str, session_id: str, number: int | None) -> list[Item]:
         with self._database.write() as transaction:
-            row = _session(transaction, store, session_id, lock=True)
+            row = find_session(transaction, store, session_id, lock=True)
             rows = transaction.scalars(
                 select(ItemRow)
                 .where(col(ItemRow.store) == row.store, col(ItemRow.session_id) == row.id)
@@ -207,118 +205,6 @@ def unknown_actors(transaction: Transaction, store: str, actors: Sequence[str]) 
         mine = (col(SessionRow.store) == store, col(SessionRow.actor_id).in_(part))
         known |= set(transaction.scalars(select(col(SessionRow.actor_id)).where(*mine).distinct()))
     return [actor for actor in actors if actor not in known]
-
-
-def _store(transaction: Transaction, store: str) -> SessionStoreRow:
-    identity = SESSION_STORE.parse(store)
-    row = transaction.get(SessionStoreRow, identity)
-    if row is None:
-        raise NotFoundError(f"{SESSION_STORE.format(identity)} does not exist; create it first", store=identity)
-    return row
-
-
-def _session(transaction: Transaction, store: str, session_id: str, *, lock: bool = False) -> SessionRow:
-    identity = _store(transaction, store).id
-    row = transaction.get(SessionRow, (identity, session_id), with_for_update=lock)
-    if row is None:
-        raise NotFoundError(f"{session_name(identity, session_id)} does not exist", session=session_id)
-    return row
-
-
-def _open(
-    transaction: Transaction,
-    store: str,
-    session_id: str,
-    *,
-    actor_id: str | None,
-    metadata: Mapping[str, str] | None,
-    parent_id: str | None,
-    now: datetime,
-) -> SessionRow:
-    """Return the session, locked, creating it for an actor that is given."""
-    if actor_id is None:
-        return _session(transaction, store, session_id, lock=True)
-    identity = _store(transaction, store).id
-    incoming.identifier(session_id, "a session")
-    incoming.identifier(actor_id, "an actor")
-    if parent_id is not None:
-        incoming.identifier(parent_id, "a parent session")
-    row = transaction.get(SessionRow, (identity, session_id), with_for_update=True)
-    if row is None:
-        parent = transaction.get(SessionRow, (identity, parent_id)) if parent_id else None
-        if parent is not None:
-            _same_actor(parent, actor_id)
-        values = {
-            "store": identity,
-            "id": session_id,
-            "actor_id": actor_id,
-            "parent_id": parent_id,
-            "root_id": parent.root_id if parent is not None else parent_id or session_id,
-            "labels": incoming.labels(metadata),
-            "last_position": 0,
-            "tokens": 0,
-            "create_time": aware(now),
-            "update_time": now,
-            "last_activity_time": now,
-        }
-        # Two who create it at once both go on with the one row.
-        insert_new(transaction, SessionRow, [values])
-        row = transaction.get_one(SessionRow, (identity, session_id), with_for_update=True)
-    _same_actor(row, actor_id)
-    return row
-
-
-def _same_actor(row: SessionRow, actor_id: str) -> None:
-    if row.actor_id != actor_id:
-        raise InvalidInputError(
-            f"{session_name(row.store, row.id)} is a conversation of actor {row.actor_id!r}, not of {actor_id!r};"
-            " a session has one actor: use another session id",
-            session=row.id,
-            actor=row.actor_id,
-            given=actor_id,
-        )
-
-
-def _append(transaction: Transaction, row: SessionRow, items: Sequence[NewItem], *, now: datetime) -> list[Item]:
-    if not items:
-        return []
-    last = transaction.scalar(
-        select(func.max(col(ItemRow.position))).where(
-            col(ItemRow.store) == row.store, col(ItemRow.session_id) == row.id
-        )
-    )
-    gone = transaction.scalars(
-        select(PoppedRow)
-        .where(
-            col(PoppedRow.store) == row.store,
-            col(PoppedRow.session_id) == row.id,
-            col(PoppedRow.position) > (last or 0),
-        )
-        .order_by(col(PoppedRow.position))
-    ).all()
-    placed = arrange(items, gone, last_position=row.last_position, now=now)
-    rows = [{"store": row.store, "session_id": row.id, **one.columns} for one in placed]
-    transaction.execute(insert(ItemRow.table()), rows)
-    row.last_position = max(row.last_position, placed[-1].position)
-    row.tokens += sum(one.tokens for one in placed)
-    row.update_time = now
-    said = max(one.said_at for one in placed)
-    first = row.last_activity_time if last else said  # an empty session has only the time of its making
-    row.last_activity_time = max(first, said)
-    if gone:
-        # Whatever stood before the new last item can never come back.
-        transaction.execute(
-            delete(PoppedRow).where(
-                col(PoppedRow.store) == row.store,
-                col(PoppedRow.session_id) == row.id,
-                col(PoppedRow.position) <= placed[-1].position,
-            )
-        )
-    fresh = [one for one in placed if not one.returned]
-    if fresh:
-        tokens, latest = sum(one.tokens for one in fresh), max(one.said_at for one in fresh)
-        pending.mark_append(transaction, row.store, row.actor_id, tokens=tokens, last_said_at=latest, now=now)
-    return [one.item(row.id) for one in placed]
 
 
 def store_record(row: SessionStoreRow) -> SessionStore:

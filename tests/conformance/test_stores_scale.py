@@ -1,11 +1,17 @@
 """What stores ask of their database for many actors: a bounded number of statements, each of bounded size."""
 
+from collections.abc import Iterator
+
 import pytest
 from statements import watched
-from stores_world import NOON, World, later
+from stores_world import NOON, World, later, said, texts
 
-from memory_pipelines.records import ActorResult
+from memory_pipelines.errors import InvalidInputError
+from memory_pipelines.records import ActorResult, ImportedSession, Policy
+from memory_pipelines.service import SessionService
+from memory_pipelines.service.sessions import ImportReport
 from memory_pipelines.stores import database
+from memory_pipelines.stores.base import Page
 
 MANY = 60  # more than one statement names, where a test makes that ten
 
@@ -171,3 +177,106 @@ def test_no_statement_names_all_sessions_whose_facts_are_made_anew(world: World,
 
     assert seen.most_parameters <= ten_at_once
     assert sorted(world.unread(world.begin(run))) == sessions
+
+
+def said_by(actor: str, session: str, *words: str, parent: str | None = None) -> ImportedSession:
+    items = tuple(said(word, later(60 * number)) for number, word in enumerate(words))
+    return ImportedSession(session_id=session, actor_id=actor, items=items, parent_id=parent)
+
+
+def stored(world: World, session: str) -> list[str]:
+    return texts(world.stores.sessions.list_items("support", session, Page(size=1000))[0])
+
+
+def test_many_imported_sessions_are_a_few_transactions_of_a_few_statements(world: World) -> None:
+    service = SessionService(world.stores.sessions, clock=lambda: NOON)
+    history = [said_by(f"actor-{number // 2:03}", f"s{number:03}", "one", "two") for number in range(450)]
+    told: list[tuple[str, int]] = []
+
+    with watched() as seen:
+        report = service.add_imported(
+            "support", history, on_session=lambda session, new: told.append((session.session_id, new))
+        )
+
+    assert report == ImportReport(sessions=450, actors=225, items=900, new_items=900)
+    assert told == [(f"s{number:03}", 2) for number in range(450)]
+    assert seen.commits == 3
+    assert len(seen.texts) < 30
+    assert stored(world, "s000") == stored(world, "s449") == ["one", "two"]
+    session = world.stores.sessions.get_session("support", "s449")
+    assert (session.actor_id, session.last_activity_time) == ("actor-224", later(60))
+    waiting = world.stores.pipelines.pending("nightly")
+    assert len(waiting) == 225
+    assert {row.last_said_at for row in waiting} == {NOON}  # a minute later is ahead of the clock
+    assert len({row.tokens for row in waiting}) == 1
+
+    assert service.add_imported("support", history).new_items == 0
+    assert world.stores.pipelines.pending("nightly") == waiting
+
+
+def test_an_imported_session_that_cannot_be_stored_stops_neither_those_before_it_nor_hides_itself(
+    world: World,
+) -> None:
+    world.say("s7", "mine", actor="zoe")
+    history = [said_by("ana", f"s{number}", "I live in Lisbon") for number in range(12)]
+
+    with pytest.raises(InvalidInputError, match=r"sessions/s7 is a conversation of actor 'zoe', not of 'ana'"):
+        world.stores.sessions.add_imported("support", history, now=NOON)
+
+    assert [one.id for one in world.stores.sessions.list_sessions("support", Page(), actor_id="ana")[0]] == [
+        f"s{number}" for number in range(7)
+    ]
+    assert stored(world, "s6") == ["I live in Lisbon"]
+    assert stored(world, "s7") == ["mine"]
+
+
+def test_what_comes_before_a_line_that_cannot_be_read_is_stored(world: World) -> None:
+    def broken() -> Iterator[ImportedSession]:
+        yield said_by("ana", "s1", "I live in Lisbon")
+        yield said_by("ben", "s2", "I live in Porto")
+        raise InvalidInputError("history.jsonl:3: not JSON")
+
+    with pytest.raises(InvalidInputError, match=r"history\.jsonl:3"):
+        SessionService(world.stores.sessions, clock=lambda: NOON).add_imported("support", broken())
+
+    assert world.stores.sessions.counts("support") == {"actors": 2, "sessions": 2, "items": 2}
+
+
+def test_a_session_may_come_twice_and_after_its_parent_in_one_import(world: World) -> None:
+    numbers = world.stores.sessions.add_imported(
+        "support",
+        [
+            said_by("ana", "low", "c", parent="top"),
+            said_by("ana", "top", "a"),
+            said_by("ana", "mid", "b", parent="top"),
+            said_by("ana", "top", "a", "d"),
+            said_by("ana", "top", "a", "d"),
+        ],
+        now=NOON,
+    )
+
+    assert numbers == [1, 1, 1, 1, 0]
+    assert stored(world, "top") == ["a", "d"]
+    roots = {one.id: one.root_id for one in world.stores.sessions.list_sessions("support", Page())[0]}
+    assert roots == {"low": "top", "mid": "top", "top": "top"}
+
+
+def test_every_pipeline_on_a_store_hears_of_an_import(world: World) -> None:
+    world.stores.memories.create_store("second-memory", creator="local", now=NOON)
+    world.stores.pipelines.create(
+        "weekly", session_store="support", memory_store="second-memory", policy=Policy(), creator="local", now=NOON
+    )
+    world.say("s1", "hi", actor="ana")
+    before = world.pending()
+
+    world.stores.sessions.add_imported(
+        "support", [said_by("ana", "s2", "a"), said_by("ana", "s3", "b"), said_by("ben", "s4", "c")], now=later(60)
+    )
+
+    after = world.pending()
+    assert sorted(after) == ["ana", "ben"]
+    assert after["ana"] > before["ana"]
+    weekly = {row.actor_id: row.tokens for row in world.stores.pipelines.pending("weekly")}
+    nightly = {row.actor_id: row.tokens for row in world.stores.pipelines.pending("nightly")}
+    assert weekly == nightly
+    assert nightly["ana"] > 2 * nightly["ben"]

@@ -29,6 +29,11 @@ def items_of(stores: Stores, session: str = "s1") -> list[Any]:
     return stores.sessions.list_items("support", session, Page(size=1000))[0]
 
 
+def add_one(world: World, session: ImportedSession, now: datetime = NOON) -> int:
+    (new,) = world.stores.sessions.add_imported("support", [session], now=now)
+    return new
+
+
 @pytest.mark.parametrize("text", HARD_TEXTS, ids=lambda text: text[:12].encode("unicode_escape").decode())
 def test_text_of_any_kind_survives(world: World, text: str) -> None:
     world.say("s1", text)
@@ -141,9 +146,7 @@ def test_a_session_has_one_actor(world: World) -> None:
     with pytest.raises(InvalidInputError, match=r"'ana'.*'bob'"):
         world.say("s1", "yours", actor="bob")
     with pytest.raises(InvalidInputError, match=r"'ana'.*'bob'"):
-        world.stores.sessions.add_imported(
-            "support", ImportedSession(session_id="s1", actor_id="bob", items=(said("x"),)), now=NOON
-        )
+        add_one(world, ImportedSession(session_id="s1", actor_id="bob", items=(said("x"),)))
 
     assert texts(items_of(world.stores)) == ["mine"]
 
@@ -163,7 +166,7 @@ def test_ids_that_cannot_be_kept_are_refused(world: World, bad: str) -> None:
         world.say(bad, "x")
     child = ImportedSession(session_id="s1", actor_id="ana", parent_id=bad)
     with pytest.raises(InvalidInputError, match="parent session"):
-        world.stores.sessions.add_imported("support", child, now=NOON)
+        add_one(world, child)
 
 
 def test_asking_for_what_no_text_can_be_is_refused(world: World) -> None:
@@ -175,7 +178,7 @@ def test_asking_for_what_no_text_can_be_is_refused(world: World) -> None:
 
 def test_what_was_said_in_the_future_does_not_put_an_actor_off(world: World) -> None:
     ahead = ImportedSession(session_id="s1", actor_id="ana", items=(said("x", NOON + timedelta(days=36500)),))
-    world.stores.sessions.add_imported("support", ahead, now=NOON)
+    add_one(world, ahead)
     world.stores.memories.create_store("second-memory", creator="local", now=NOON)
     world.stores.pipelines.create(
         "later", session_store="support", memory_store="second-memory", policy=Policy(), creator="local", now=later(60)
@@ -195,12 +198,11 @@ def imported(*words: str, start: datetime | None = NOON) -> ImportedSession:
 
 @pytest.mark.parametrize("start", [NOON, None])
 def test_importing_twice_adds_nothing(world: World, start: datetime | None) -> None:
-    add = world.stores.sessions.add_imported
     session = imported("hi", "ok", "ok", start=start)
 
-    assert add("support", session, now=later(1000)) == 3
+    assert add_one(world, session, now=later(1000)) == 3
     version = world.pending()
-    assert add("support", session, now=later(2000)) == 0
+    assert add_one(world, session, now=later(2000)) == 0
 
     assert texts(items_of(world.stores)) == ["hi", "ok", "ok"]
     assert world.pending() == version
@@ -208,10 +210,9 @@ def test_importing_twice_adds_nothing(world: World, start: datetime | None) -> N
 
 
 def test_importing_a_longer_history_adds_its_tail(world: World) -> None:
-    add = world.stores.sessions.add_imported
-    add("support", imported("a", "b"), now=NOON)
+    add_one(world, imported("a", "b"))
 
-    assert add("support", imported("a", "b", "b", "c"), now=NOON) == 2
+    assert add_one(world, imported("a", "b", "b", "c")) == 2
 
     stored = items_of(world.stores)
     assert texts(stored) == ["a", "b", "b", "c"]
@@ -219,20 +220,18 @@ def test_importing_a_longer_history_adds_its_tail(world: World) -> None:
 
 
 def test_what_was_appended_between_imports_stays(world: World) -> None:
-    add = world.stores.sessions.add_imported
-    add("support", imported("a", "b"), now=NOON)
+    add_one(world, imported("a", "b"))
     world.say("s1", "live", now=later(500))
 
-    assert add("support", imported("a", "b", "c"), now=NOON) == 1
+    assert add_one(world, imported("a", "b", "c")) == 1
 
     assert texts(items_of(world.stores)) == ["a", "b", "live", "c"]
 
 
 def test_the_same_words_at_another_time_are_new(world: World) -> None:
-    add = world.stores.sessions.add_imported
-    add("support", imported("ok"), now=NOON)
+    add_one(world, imported("ok"))
 
-    assert add("support", imported("ok", start=later(86400)), now=NOON) == 1
+    assert add_one(world, imported("ok", start=later(86400))) == 1
 
 
 # Popping
@@ -370,13 +369,12 @@ def test_a_deleted_session_made_again_is_read_from_its_start(world: World) -> No
 
 
 def test_children_know_their_root(world: World) -> None:
-    add = world.stores.sessions.add_imported
-    add("support", ImportedSession(session_id="top", actor_id="ana"), now=NOON)
-    add("support", ImportedSession(session_id="mid", actor_id="ana", parent_id="top"), now=NOON)
-    add("support", ImportedSession(session_id="low", actor_id="ana", parent_id="mid"), now=NOON)
+    add_one(world, ImportedSession(session_id="top", actor_id="ana"))
+    add_one(world, ImportedSession(session_id="mid", actor_id="ana", parent_id="top"))
+    add_one(world, ImportedSession(session_id="low", actor_id="ana", parent_id="mid"))
 
     low = world.stores.sessions.get_session("support", "low")
 
     assert (low.parent_id, low.root_id) == ("mid", "top")
     with pytest.raises(InvalidInputError, match="'ana'"):
-        add("support", ImportedSession(session_id="bad", actor_id="bob", parent_id="mid"), now=NOON)
+        add_one(world, ImportedSession(session_id="bad", actor_id="bob", parent_id="mid"))
