@@ -5,6 +5,7 @@ import json
 import math
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,9 +22,23 @@ from memory_pipelines.records import ImportedSession
 MAX_LINE = 64 << 20
 """Bytes of one line after decompression: a file without line breaks must not fill the memory."""
 
+MAX_DIGITS = 1000
+"""Digits of a whole number; Python itself reads no more than 4,300."""
+
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_MARKS = {  # UTF-32 first: its mark begins with that of UTF-16
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_UNMARKED: dict[tuple[bool, ...], str] = {  # which of the first four bytes are zero: a line of JSON begins with two characters of ASCII
+    (False, True, True, True): "UTF-32",
+    (True, True, True, False): "UTF-32",
+    (False, True, False, True): "UTF-16",
+    (True, False, True, False): "UTF-16",
+}
 _MILLISECONDS_FROM = 1e11  # as seconds the year 5138, as milliseconds 1973
 
 
@@ -81,6 +96,10 @@ def read_lines(path: Path) -> Iterator[Line | InvalidInputError]:
                     yield _error(path, number, f"longer than {MAX_LINE} bytes; reading stops here, split the line")
                     return
                 if number == 1:
+                    encoding = _other_encoding(raw)
+                    if encoding:
+                        yield _error(path, number, f"the file is {encoding}; save it as UTF-8")
+                        return
                     raw = raw.removeprefix(_UTF8_MARK)
                 if raw.strip():
                     yield _parse(path, number, raw)
@@ -97,23 +116,46 @@ def _open(path: Path, opened: ExitStack) -> BinaryIO:
     return raw
 
 
+def _other_encoding(raw: bytes) -> str | None:
+    """Return the name of the encoding that is not UTF-8 in which a file begins, None when it may be UTF-8."""
+    marked = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), None)
+    return marked or _UNMARKED.get(tuple(byte == 0 for byte in raw[:4]))
+
+
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is not JSON; write null or leave it out")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"the number {text[:20]} is too large")
+        raise ValueError(f"the number {text[:20]} is too large; allowed are 64-bit floats, write it as a string")
     return number
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+def _whole(text: str) -> int:
+    digits = len(text.removeprefix("-"))
+    if digits > MAX_DIGITS:
+        raise ValueError(f"a whole number has {digits} digits; allowed are {MAX_DIGITS}, write it as a string")
+    return int(text)
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        # Taking the last, as most readers do, would lose in silence what somebody said.
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
+        raise ValueError(f"the key {twice[:80]!r} stands {counts[twice]} times in one object; keep one of them")
+    return value
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_no_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=_object
+)
 
 
 def _parse(path: Path, number: int, raw: bytes) -> Line | InvalidInputError:
-    if number == 1 and raw.startswith(_UTF16_MARKS):
-        return _error(path, number, "the file is UTF-16; save it as UTF-8")
     try:
         text = raw.decode("utf-8").strip()
     except UnicodeDecodeError as error:
@@ -126,7 +168,7 @@ def _parse(path: Path, number: int, raw: bytes) -> Line | InvalidInputError:
             hint = " (it looks like JSON spread over several lines; `jq -c` puts an object on one line)"
         return _error(path, number, f"not JSON at column {error.colno}: {error.msg}; expected one JSON object{hint}")
     except ValueError as error:
-        return _error(path, number, f"not JSON: {error}; expected one JSON object")
+        return _error(path, number, f"cannot be read: {error}")
     except RecursionError:
         return _error(path, number, "nested too deeply; expected one JSON object")
     if not isinstance(value, dict):

@@ -130,16 +130,17 @@ class SessionService:
             self._stores.get_store(identifier)
         except NotFoundError:
             self.create_store(identifier)
-        actors: set[str] = set()
-        seen = items = new_items = 0
+        actors, found = set[str](), set[str]()  # a session may come back later in a file
+        items = new_items = 0
         for group in _groups(sessions):
             numbers = self._stores.add_imported(identifier, group, now=self._clock())
             for session, new in zip(group, numbers, strict=True):
                 actors.add(session.actor_id)
-                seen, items, new_items = seen + 1, items + len(session.items), new_items + new
+                found.add(session.session_id)
+                items, new_items = items + len(session.items), new_items + new
                 if on_session:
                     on_session(session, new)
-        return ImportReport(sessions=seen, actors=len(actors), items=items, new_items=new_items)
+        return ImportReport(sessions=len(found), actors=len(actors), items=items, new_items=new_items)
 
     def get(self, store: str, session_id: str) -> Session:
         """Return a session, or raise NotFoundError."""

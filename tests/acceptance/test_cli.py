@@ -46,6 +46,11 @@ def test_importing_twice_adds_nothing_and_a_dry_run_stores_nothing(ready: Cli) -
     again = json.loads(ready("import", "native", "history.jsonl", "--store", "support", "--json").out)
     assert again == {"sessions": 1, "actors": 1, "items": 1, "new_items": 0}
 
+    lines = [{"actor_id": "ben", "session_id": name, "items": []} for name in ("s7", "s8", "s7")]
+    Path("back.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    back = json.loads(ready("import", "native", "back.jsonl", "--store", "support", "--json").out)
+    assert back["sessions"] == 2  # one of them comes back
+
     dry = ready("import", "native", "history.jsonl", "--store", "other-store", "--dry-run")
     assert dry.code == 0
     assert "1 sessions of 1 actors with 1 items" in dry.out

@@ -98,10 +98,22 @@ def test_a_path_that_is_no_file_is_an_error(tmp_path: Path, make: Callable[[Path
         (b'"text"', "a string; expected one JSON object"),
         (b'{"actor_id": "Jos\xe9"}', "byte 18 is not UTF-8"),
         ('{"actor_id": "ana"}'.encode("utf-16"), "the file is UTF-16; save it as UTF-8"),
+        (b"\xfe\xff" + '{"actor_id": "ana"}'.encode("utf-16-be"), "the file is UTF-16; save it as UTF-8"),
+        ('{"actor_id": "ana"}'.encode("utf-16-le"), "the file is UTF-16; save it as UTF-8"),
+        ('{"actor_id": "ana"}'.encode("utf-16-be"), "the file is UTF-16; save it as UTF-8"),
+        ('{"actor_id": "ana"}'.encode("utf-32"), "the file is UTF-32; save it as UTF-8"),
+        (b"\x00\x00\xfe\xff" + '{"actor_id": "ana"}'.encode("utf-32-be"), "the file is UTF-32; save it as UTF-8"),
+        ('{"actor_id": "ana"}'.encode("utf-32-le"), "the file is UTF-32; save it as UTF-8"),
+        ('{"actor_id": "ana"}'.encode("utf-32-be"), "the file is UTF-32; save it as UTF-8"),
         (b'{"actor_id": NaN}', "NaN is not JSON"),
         (b'{"actor_id": -Infinity}', "-Infinity is not JSON"),
         (b'{"actor_id": 1e999}', "the number 1e999 is too large"),
-        (b'{"actor_id": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b'{"actor_id": ' + b"9" * 5000 + b"}", "a whole number has 5000 digits; allowed are 1000"),
+        (b'{"actor_id": "a", "actor_id": "b"}', "the key 'actor_id' stands 2 times in one object; keep one of them"),
+        (
+            b'{"actor_id":"a","session_id":"s","items":[{"role":"user","content":"yes","content":"no"}]}',
+            "the key 'content' stands 2 times in one object",
+        ),
         (b"[" * 100_000, "nested too deeply"),
         (
             b'{"actor_id":"a","session_id":"s","items":[{"at":"2026-03-02T09:00:00Z","x":%s1%s}]}'
@@ -116,6 +128,23 @@ def test_a_line_that_is_no_json_object_is_named(tmp_path: Path, content: bytes, 
 
     with pytest.raises(InvalidInputError, match=rf"a\.jsonl:1: .*{message}"):
         native(path)
+
+
+def test_a_file_in_another_encoding_is_one_error_and_not_one_a_line(tmp_path: Path):
+    lines = "\n".join(json.dumps(session("ana", f"s{n}")) for n in range(5))
+    path = tmp_path / "wide.jsonl"
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"):
+        path.write_bytes(lines.encode(encoding))
+        report = NativeImporter().check(path, ImportOptions())
+        assert report.errors == (f"{path}:1: the file is {encoding[:6].upper()}; save it as UTF-8",)
+
+
+def test_whole_numbers_of_any_usual_length_are_kept(tmp_path: Path):
+    path = tmp_path / "a.jsonl"
+    number = -(10**999 - 1)
+    path.write_text(json.dumps(session("ana", "s1", say("hi", at=NINE, number=number))))
+
+    assert native(path)[0].items[0].data["number"] == number
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
