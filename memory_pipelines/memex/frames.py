@@ -1,4 +1,4 @@
-"""pandas DataFrames and Arrow tables of the host: telling them, describing them, packing them for a kernel.
+"""pandas DataFrames and Arrow tables of the host: packing them for a kernel, or as rows.
 
 Neither library is imported before somebody has made a value of it; both come with the extra `frames`.
 """
@@ -6,7 +6,6 @@ Neither library is imported before somebody has made a value of it; both come wi
 import base64
 import importlib
 import json
-import sys
 import types
 from collections.abc import Callable
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -15,40 +14,11 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from memory_pipelines.errors import InvalidInputError
-from memory_pipelines.memex.kernels.arrow import DATA_FRAME, KIND, MARK, TABLE
+from memory_pipelines.memex.kernels.arrow import KIND, MARK, TABLE
+from memory_pipelines.memex.kernels.describing import frame_text, kind_of, known_frames
 
-SHOWN_COLUMNS = 30
-"""How many columns of a frame are named to the model."""
 PLAIN = "plain"
 """In the context of a dump: rows in place of Arrow, for whoever has no kernel."""
-
-_NAME_CHARS = 60
-_CLASSES = {DATA_FRAME: ("pandas", "DataFrame"), TABLE: ("pyarrow", "Table")}
-
-
-def kind_of(value: object) -> str | None:
-    """Return which kind of frame a value is; None for anything else."""
-    return next((kind for kind, made in _known() if isinstance(value, made)), None)
-
-
-def frame_text(value: Any) -> str:
-    """A frame by its shape, and the names and types of its columns; never by its content.
-
-    Args:
-        value: of a kind that `kind_of` knows.
-
-    Returns:
-        Text such as `DataFrame of shape 3 x 2, columns: day (datetime64[us]), n (int64)`.
-    """
-    rows, columns = value.shape
-    if kind_of(value) == TABLE:
-        fields = [(field.name, field.type) for field in value.schema]
-    else:
-        fields = list(zip(value.columns, value.dtypes, strict=True))
-    names = [f"{_name(name)} ({kind})" for name, kind in fields[:SHOWN_COLUMNS]]
-    more = [f"and {len(fields) - SHOWN_COLUMNS} more"] if len(fields) > SHOWN_COLUMNS else []
-    listed = f", columns: {', '.join([*names, *more])}" if fields else ""
-    return f"{type(value).__name__} of shape {rows:,} x {columns:,}{listed}"
 
 
 def packed(value: Any, at: str = "value") -> dict[str, str]:
@@ -132,7 +102,7 @@ def with_frames(hint: Any) -> Any:
     Returns:
         The annotation, with marks where it had kinds of frames.
     """
-    kind = next((kind for kind, made in _known() if hint is made), None)
+    kind = next((kind for kind, made in known_frames() if hint is made), None)
     if kind is not None:
         return Annotated[Any, _Frame(kind)]
     origin, args = get_origin(hint), get_args(hint)
@@ -164,7 +134,7 @@ class _Frame:
             return fallback(plain=plain)(value) if kind_of(value) is not None else value
 
         dumped = core_schema.plain_serializer_function_ser_schema(dump, info_arg=True, when_used="json")
-        checked = core_schema.is_instance_schema(dict(_known())[self._kind])
+        checked = core_schema.is_instance_schema(dict(known_frames())[self._kind])
         return core_schema.json_or_python_schema(checked, checked, serialization=dumped)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -176,14 +146,3 @@ def _packed_or_value_error(value: Any) -> dict[str, str]:
         return packed(value)
     except InvalidInputError as error:
         raise ValueError(error.message) from error
-
-
-def _known() -> list[tuple[str, type[Any]]]:
-    """The classes of frames that this process has loaded."""
-    loaded = ((kind, getattr(sys.modules.get(home), name, None)) for kind, (home, name) in _CLASSES.items())
-    return [(kind, made) for kind, made in loaded if made is not None]
-
-
-def _name(name: object) -> str:
-    text = " ".join(str(name).split())
-    return text if len(text) <= _NAME_CHARS else f"{text[:_NAME_CHARS]}..."

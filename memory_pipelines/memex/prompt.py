@@ -1,22 +1,16 @@
 """What the model reads: the system prompt, the task, observations and feedback."""
 
-import dataclasses
 import json
-from collections.abc import Collection, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from pydantic import BaseModel
-
-from memory_pipelines.memex.frames import frame_text, kind_of
 from memory_pipelines.memex.kernels.base import Observation
+from memory_pipelines.memex.kernels.describing import described
 from memory_pipelines.memex.stubs import stubs
 from memory_pipelines.memex.tools import Tool
-
-SHOWN_FIELDS = 12
-"""How many field names of an object the scope table shows."""
 
 KEPT_CHARS = 600
 """How much of an unusable answer stays in the conversation."""
@@ -222,50 +216,6 @@ def shortened(answer: str) -> str:
     if not answer:
         return "(no answer)"
     return answer if len(answer) <= KEPT_CHARS else f"{answer[:KEPT_CHARS]}\n[...]"
-
-
-def described(value: object) -> str:
-    """What a value is, by its type and size and never by its content.
-
-    Args:
-        value: of the scope.
-
-    Returns:
-        Text such as `list of Fact(text, kind), 3 items`.
-    """
-    if kind_of(value) is not None:
-        return frame_text(value)
-    kind = type(value).__name__
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple):
-        return f"{kind} of shape {' x '.join(str(side) for side in cast('tuple[object, ...]', shape))}"
-    if isinstance(value, str):
-        return f"str, {_count(value, 'character')}"
-    if isinstance(value, Mapping):
-        return f"{kind}, {_count(cast('Sized', value), 'key')}"
-    if isinstance(value, list | tuple | set | frozenset):
-        values = cast("Collection[object]", value)
-        kinds = {_typed(one) for one in values}
-        inside = f" of {kinds.pop()}" if len(kinds) == 1 else ""
-        return f"{kind}{inside}, {_count(values, 'item')}"
-    return _typed(value)
-
-
-def _typed(value: object) -> str:
-    """The name of a type with the fields of a record; names of fields are the owner's words, keys of a dict are not."""
-    fields: list[str] = []
-    if isinstance(value, BaseModel):
-        fields = list(type(value).model_fields)
-    elif dataclasses.is_dataclass(value):
-        fields = [field.name for field in dataclasses.fields(value)]
-    if not fields:
-        return type(value).__name__
-    more = ", ..." if len(fields) > SHOWN_FIELDS else ""
-    return f"{type(value).__name__}({', '.join(fields[:SHOWN_FIELDS])}{more})"
-
-
-def _count(value: Sized, noun: str) -> str:
-    return f"{len(value):,} {noun}{'' if len(value) == 1 else 's'}"
 
 
 @cache

@@ -15,7 +15,8 @@ from memory_pipelines.memex.budget import Meter
 from memory_pipelines.memex.calls import NativeCall, read_calls
 from memory_pipelines.memex.events import Event, Observed
 from memory_pipelines.memex.frames import fallback
-from memory_pipelines.memex.prompt import described, native_tool, refused_submit
+from memory_pipelines.memex.kernels.describing import described
+from memory_pipelines.memex.prompt import native_tool, refused_submit
 from memory_pipelines.memex.rollout import Plan, Rollout
 from memory_pipelines.wording import tokens_of
 

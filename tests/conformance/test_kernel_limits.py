@@ -98,17 +98,17 @@ def test_what_a_task_prints_after_its_block_is_shown_with_the_next(name: str) ->
         "sum(range(10**12))",  # one call of a C function, which looks at no signal
     ],
 )
-def test_a_block_that_does_not_stop_is_killed_and_the_loss_is_told_once(name: str, block: str) -> None:
+def test_a_block_that_does_not_stop_is_killed_and_undone_and_that_is_told_once(name: str, block: str) -> None:
     async def test(kernel: Kernel) -> None:
         await expose_tools(kernel)
         await kernel.put({"given": FACT})
         await kernel.run("x = 1")
-        seen = await kernel.run(block, seconds=0.1)
-        assert seen.state == "lost"
+        seen = await kernel.run(f"x = 2\n{block}", seconds=0.1)
+        assert seen.state == "restored"
         assert "a block ran longer than 0.1 s and did not stop" in (seen.error or "")
-        after = await kernel.run("given.text, (await find('a'))[0].text")
-        assert (after.output, after.error, after.state) == ("('likes tea', 'a')", None, "kept")
-        assert "NameError" in ((await kernel.run("x")).error or "")
+        assert "What this block did to variables is undone" in (seen.error or "")
+        after = await kernel.run("given.text, (await find('a'))[0].text, x")
+        assert (after.output, after.error, after.state) == ("('likes tea', 'a', 1)", None, "kept")
 
     on(name, test, grace_seconds=0.2)
 
@@ -124,7 +124,7 @@ def test_a_block_that_does_not_stop_is_killed_and_the_loss_is_told_once(name: st
 def test_a_kernel_that_dies_says_why_and_starts_afresh(name: str, block: str, why: str) -> None:
     async def test(kernel: Kernel) -> None:
         seen = await kernel.run(block)
-        assert seen.state == "lost"
+        assert seen.state == "restored"
         assert why in (seen.error or "")
         assert (await kernel.run("1 + 1")).output == "2"
 
@@ -137,10 +137,12 @@ def test_a_death_between_blocks_is_told_by_the_next_block_of_each_namespace(name
         await kernel.run("x = 1")
         await kernel.run("x = 1", namespace="other")
         await kernel.run("import asyncio, os\nasyncio.get_running_loop().call_soon(os._exit, 0)")
+        # The last block would end a fresh kernel too: so nothing can be had again.
         assert (await kernel.run("1")).state == "lost"
         assert (await kernel.run("1")).state == "kept"
         assert (await kernel.run("1", namespace="other")).state == "lost"
         assert (await kernel.run("1", namespace="other")).state == "kept"
+        assert "NameError" in ((await kernel.run("x", namespace="other")).error or "")
 
     on(name, test)
 
@@ -189,13 +191,16 @@ def hostile(frame: dict[str, Any]) -> bytes:
     return len(body).to_bytes(4, "little") + body
 
 
-CALL = {"type": "call", "id": 901, "namespace": "main", "tool": "find", "arguments": {"text": "x"}}
+CALL = {"type": "call", "id": 901, "run": 1, "namespace": "main", "tool": "find", "arguments": {"text": "x"}}
 FORGED = {
     "a tool that it has not": hostile({**CALL, "tool": "delete_everything"}),
     "a tool of another namespace": hostile({**CALL, "namespace": "other"}),
     "one call twice": hostile({**CALL, "tool": "meet", "arguments": {"who": "x"}}) * 2,
     "too many calls": b"".join(
         hostile({**CALL, "id": number, "tool": "meet", "arguments": {"who": "x"}}) for number in range(1, 8)
+    ),
+    "a subagent where there are none": hostile(
+        {**CALL, "tool": "spawn_agent", "arguments": {"task": "x", "scope": {}, "result": None}}
     ),
     "a second start": hostile({"type": "ready", "pid": 1, "confined": {}}),
     "an endless output": hostile(
@@ -207,21 +212,38 @@ FORGED = {
             "error": None,
             "submitted": False,
             "value": None,
+            "interrupted": False,
             "milliseconds": 1,
         }
     ),
 }
 
 
-@pytest.mark.parametrize("data", [*JUNK.values(), *FORGED.values()], ids=[*JUNK, *FORGED])
-def test_a_kernel_that_breaks_the_rules_is_ended_and_the_host_goes_on(name: str, data: bytes) -> None:
+SAID = {
+    "not JSON": "a frame that is not JSON",
+    "too large": "a frame of 4,294,967,295 bytes",
+    "not a message": "a message that does not fit",
+    "a tool that it has not": "a call of 'delete_everything', which it has not",
+    "a tool of another namespace": "a call of 'find', which it has not",
+    "one call twice": "more than 5 calls at once, or one twice",
+    "too many calls": "more than 5 calls at once, or one twice",
+    "a second start": "a second start",
+    "an endless output": "an output of 20,000 characters",
+    "a subagent where there are none": "a call of 'spawn_agent', which it has not",
+}
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_a_kernel_that_breaks_the_rules_is_ended_and_the_host_goes_on(name: str, what: str) -> None:
+    data, said = {**JUNK, **FORGED}[what], SAID[what]
+
     async def test(kernel: Kernel) -> None:
         await expose_tools(kernel)
         seen = await kernel.run(
             f"link = {SOCKET}\nlink.setblocking(True)\nlink.sendall({data!r})\nimport asyncio\nawait asyncio.sleep(60)"
         )
-        assert seen.state == "lost"
-        assert "the kernel ended and its variables are lost: it sent" in (seen.error or "")
+        assert seen.state == "restored"
+        assert f"the kernel ended: it sent {said}" in (seen.error or "")
         assert await outputs(kernel, "(await find('x'))[0].text") == ["'x'"]
 
     on(name, test, pending_calls=5)

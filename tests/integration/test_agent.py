@@ -213,12 +213,12 @@ class TestCode:
         assert raised.value.usage["calls"] == 3
 
     def test_the_kernel_may_die_and_the_work_goes_on(self) -> None:
-        gateway = ScriptedGateway([py("x = 1"), py("import os\nos._exit(3)"), py("submit([n for n in items])")])
+        gateway = ScriptedGateway([py("x = 1"), py("import os\nos._exit(3)"), py("submit([x, *items])")])
 
         outcome = run(agent(gateway, kernel="subprocess"), scope={"items": [1, 2]})
 
-        assert outcome.value == [1, 2]
-        assert "variables of earlier blocks are gone" in last_user(gateway)
+        assert outcome.value == [1, 1, 2]
+        assert "rebuilt by running earlier blocks again" in last_user(gateway)
 
 
 class TestBoundAnswers:

@@ -62,13 +62,17 @@ def test_only_the_parts_of_the_worker_are_loaded_in_it() -> None:
         "capture",
         "clock",
         "confine",
+        "describing",
+        "home",
         "landlock",
         "leaving",
         "namespace",
         "objects",
         "reading",
         "seccomp",
+        "spawning",
         "spelling",
+        "steps",
         "syscalls",
     )
     assert asyncio.run(loaded()) == [

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from memory_pipelines.memex.events import recordable
-from memory_pipelines.memex.frames import frame_text, kind_of, rows
+from memory_pipelines.memex.frames import rows
 from memory_pipelines.memex.kernels.arrow import Unopened, opened
+from memory_pipelines.memex.kernels.describing import frame_text, kind_of
 from memory_pipelines.memex.looking import look
 from memory_pipelines.memex.prompt import task_message
 from memory_pipelines.memex.stubs import stubs

@@ -88,13 +88,15 @@ DONE = {
     "error": None,
     "submitted": False,
     "value": None,
+    "interrupted": False,
     "milliseconds": 0.5,
 }
 
 
 def test_messages_of_a_worker_are_understood() -> None:
     assert isinstance(understand({"type": "ready", "pid": 1, "confined": {}}), Ready)
-    assert isinstance(understand({"type": "call", "id": 1, "namespace": "m", "tool": "t", "arguments": {}}), Call)
+    call = {"type": "call", "id": 1, "run": 1, "namespace": "m", "tool": "t", "arguments": {}}
+    assert isinstance(understand(call), Call)
     done = understand(DONE)
     assert isinstance(done, Done)
     assert done.output == "3"

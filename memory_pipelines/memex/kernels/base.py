@@ -1,6 +1,6 @@
 """The port to kernels: a persistent Python namespace that runs blocks of code and calls tools of the host."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -42,6 +42,21 @@ class Observation(BaseModel):
     milliseconds: float = 0.0
 
 
+class Subagent(BaseModel):
+    """What the code of an agent wants done by another one, in the same kernel."""
+
+    model_config = ConfigDict(frozen=True)
+
+    namespace: str  # its own; the objects that it was given are variables there
+    task: str  # in words
+    scope: dict[str, str]  # names of these variables, and what each is
+    result: dict[str, Any] | None  # JSON schema of what it shall submit, None for anything
+
+
+Spawn = Callable[[Subagent], Awaitable[Any]]
+"""Runs a subagent to its end and gives what it submitted, in JSON form; raises ToolError for the code that asked."""
+
+
 class Kernel(Protocol):
     """A running kernel. One rollout owns it; `open_kernel` opens and closes it.
 
@@ -67,13 +82,19 @@ class Kernel(Protocol):
         ...
 
     async def expose(
-        self, tools: Sequence[Tool], *, result: Mapping[str, Any] | None = None, namespace: str = MAIN
+        self,
+        tools: Sequence[Tool],
+        *,
+        result: Mapping[str, Any] | None = None,
+        spawn: Spawn | None = None,
+        namespace: str = MAIN,
     ) -> None:
         """Make tools callable as async functions, and `submit` check values.
 
         Args:
             tools: what the code may call; arguments are checked in the host before the function runs.
             result: JSON schema of what `submit` takes, None for anything.
+            spawn: runs the subagents that the code asks for by `spawn_agent`; None: there are none.
             namespace: who may call them.
         """
         ...
@@ -87,11 +108,17 @@ class Kernel(Protocol):
             seconds: deadline of this block, else `Limits.block_seconds`.
 
         Returns:
-            What it showed. Errors of the code are in it, not raised.
+            What it showed. Errors of the code are in it, not raised. When the kernel ended, a fresh one has run the
+            earlier blocks again, with the answers that their calls were given the first time (`restored`), or has
+            only what was put and exposed (`lost`).
 
         Raises:
             KernelDiedError: the kernel had ended before this block.
         """
+        ...
+
+    async def forget(self, namespace: str) -> None:
+        """End a namespace: its variables and tools go, what it shared with others stays with them."""
         ...
 
     async def close(self) -> None:

@@ -3,15 +3,14 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from memory_pipelines.errors import KernelDiedError, KernelUnavailableError, ToolError
+from memory_pipelines.errors import KernelDiedError, KernelUnavailableError
 from memory_pipelines.memex.kernels.base import Limits
+from memory_pipelines.memex.kernels.deadlines import OwnSeconds
 from memory_pipelines.memex.kernels.messages import Call, Done, Failed, Message, Ready, decode, understand
 from memory_pipelines.memex.kernels.wire import CHUNK, FrameError, Frames, pack
-from memory_pipelines.memex.tools import Tool
 
 START_SECONDS = 30.0
 """How long a worker may take to say that it is ready, on a busy machine."""
@@ -46,27 +45,30 @@ def in_words(code: int, cpu_seconds: int) -> str:
 
 
 class Connection:
-    """Sends frames to a worker, answers its calls, and ends it when it breaks the rules or dies."""
+    """Sends frames to a worker, hands its calls on, and ends it when it breaks the rules or dies."""
 
-    def __init__(self, body: Body, link: socket.socket, limits: Limits) -> None:
+    def __init__(self, body: Body, link: socket.socket, limits: Limits, calls: Callable[[Call], None]) -> None:
         """Take over a started worker; `open` must follow.
 
         Args:
             body: what the worker runs in.
             link: the host's end of the pair.
             limits: what the worker is held to.
+            calls: takes the calls of the code, each of which is to be answered by `answer`; raises FrameError for
+                one that no worker of ours makes.
         """
         self.ready: Ready | None = None
         self.why: str | None = None  # how it ended; None while it lives
+        self.calls = calls
+        self._on_end: list[Callable[[], None]] = []
         self._body = body
         self._link = link
         self._limits = limits
-        self._tools: dict[str, dict[str, Tool]] = {}  # by namespace and name
         self._runs: dict[int, asyncio.Future[Done]] = {}
-        self._ran = 0
-        self._calls: dict[int, asyncio.Task[Any]] = {}
-        self._outside = _Stopwatch()
-        self._started: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
+        self._allowed: dict[int, float] = {}  # seconds, by run
+        self._loop = asyncio.get_running_loop()
+        self._own = OwnSeconds(self._loop.time())
+        self._started: asyncio.Future[Ready] = self._loop.create_future()
 
     async def open(self) -> None:
         """Wait until the worker is ready.
@@ -98,54 +100,79 @@ class Connection:
         if self.why is None and not self._writer.is_closing():
             self._writer.write(data)
 
-    def allow(self, namespace: str, tools: Mapping[str, Tool]) -> None:
-        """Let the code of a namespace call these tools, and no others.
+    def begin(self, run: int, namespace: str, code: str, seconds: float) -> None:
+        """Start a block; `finish` must follow.
 
         Args:
-            namespace: whose code.
-            tools: by name.
-        """
-        self._tools[namespace] = dict(tools)
-
-    async def run(self, namespace: str, code: str, seconds: float) -> Done:
-        """Run a block.
-
-        Args:
+            run: a number that no other block of this worker has.
             namespace: where.
             code: the block.
             seconds: its deadline, which the worker keeps; after the grace the worker is killed.
 
-        Returns:
-            What the worker said of it.
-
         Raises:
-            KernelDiedError: the worker ended before the block did.
-            MemoryPipelinesError: what a tool raised that no code of an agent can mend, such as a spent budget.
+            KernelDiedError: the worker ended before.
+            FrameError: the block is too large.
         """
         if self.why is not None:
             raise KernelDiedError(self.why)
-        loop = asyncio.get_running_loop()
-        self._ran += 1
-        number = self._ran
-        done = self._runs[number] = loop.create_future()
+        self.send({"type": "run", "run": run, "namespace": namespace, "code": code, "seconds": seconds})
+        self._runs[run] = self._loop.create_future()
+        self._allowed[run] = seconds
+        self._own.begin(run, self._loop.time())
+
+    async def finish(self, run: int) -> tuple[Done, float]:
+        """Wait for the end of a block.
+
+        Args:
+            run: as it was begun.
+
+        Returns:
+            What the worker said of it, and the seconds that were its own: without those in which it waited for tools.
+
+        Raises:
+            KernelDiedError: the worker ended before the block did.
+            MemoryPipelinesError: what `fail` gave.
+        """
+        done, seconds = self._runs[run], self._allowed[run]
         try:
-            self.send({"type": "run", "run": number, "namespace": namespace, "code": code, "seconds": seconds})
-            begun, outside = loop.time(), self._outside.seconds(loop.time())
-            left = seconds + self._limits.grace_seconds
-            while left > 0 and not done.done():
+            while not done.done():
+                left = seconds + self._limits.grace_seconds - self._own.of(run, self._loop.time())
+                if left <= 0:
+                    self._end(f"a block ran longer than {seconds:g} s and did not stop when told to")
+                    break
                 await asyncio.wait([done], timeout=left)
-                now = loop.time()
-                # Waiting for tools is not the block's time, as in the worker's own clock.
-                own = (now - begun) - (self._outside.seconds(now) - outside)
-                left = seconds + self._limits.grace_seconds - own
-            if not done.done():
-                self._end(f"a block ran longer than {seconds:g} s and did not stop when told to")
-            return await done
+            answer = await done
+            return answer, self._own.of(run, self._loop.time())
         except asyncio.CancelledError:
-            self.send({"type": "cancel", "run": number})
+            self.send({"type": "cancel", "run": run})
             raise
         finally:
-            self._runs.pop(number, None)
+            del self._runs[run], self._allowed[run]
+            self._own.end(run, self._loop.time())
+
+    def answer(self, call: Call, value: Any, *, ok: bool) -> None:
+        """Give the code what it waits for.
+
+        Args:
+            call: which is answered.
+            value: the result in JSON form, or why there is none.
+            ok: which of both.
+
+        Raises:
+            FrameError: larger than the limit; the call is still open.
+        """
+        self.send({"type": "return", "id": call.id, "ok": ok, "value": value})
+        self._own.leave(call.run, self._loop.time())
+
+    def fail(self, error: BaseException) -> None:
+        """Give an error that no code of an agent can mend to whoever waits for a block."""
+        for run in self._runs.values():
+            if not run.done():
+                run.set_exception(error)
+
+    def on_end(self, told: Callable[[], None]) -> None:
+        """Call this once when the worker has ended."""
+        self._on_end.append(told)
 
     async def close(self) -> None:
         """End the worker and wait for its end."""
@@ -175,15 +202,13 @@ class Connection:
             if not future.done():
                 future.set_exception(died)
                 future.exception()  # looked at: nobody may be waiting any more
-        calls = list(self._calls.values())
-        for task in calls:
-            task.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
 
     def _end(self, why: str) -> None:
         if self.why is None:
             self.why = why
             self._body.kill()
+            for told in self._on_end:
+                told()
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Ready):
@@ -199,56 +224,5 @@ class Connection:
             if run is not None and not run.done():
                 run.set_result(message)
         else:
-            tool = self._tools.get(message.namespace, {}).get(message.tool)
-            if tool is None:
-                raise FrameError(f"a call of {message.tool[:60]!r}, which it has not")
-            if message.id in self._calls or len(self._calls) >= self._limits.pending_calls:
-                raise FrameError(f"more than {self._limits.pending_calls} calls at once, or one twice")
-            self._outside.enter(asyncio.get_running_loop().time())
-            task = self._calls[message.id] = asyncio.create_task(tool.call(message.arguments))
-            task.add_done_callback(partial(self._answer, message, tool))
-
-    def _answer(self, call: Call, tool: Tool, task: asyncio.Task[Any]) -> None:
-        del self._calls[call.id]
-        self._outside.leave(asyncio.get_running_loop().time())
-        answer: dict[str, Any] = {"type": "return", "id": call.id, "ok": False, "value": f"{tool.name}: cancelled"}
-        if not task.cancelled():
-            error = task.exception()
-            if error is None:
-                answer.update(ok=True, value=task.result())
-            else:
-                answer.update(value=error.message if isinstance(error, ToolError) else f"{tool.name}: {error}")
-                if not isinstance(error, ToolError):
-                    self._raise(error)
-        try:
-            self.send(answer)
-        except FrameError as error:
-            self.send({**answer, "ok": False, "value": f"{tool.name}: the result is too large, ask for less: {error}"})
-
-    def _raise(self, error: BaseException) -> None:
-        """Give an error that no code of an agent can mend to whoever waits for a block."""
-        for run in self._runs.values():
-            if not run.done():
-                run.set_exception(error)
-
-
-class _Stopwatch:
-    """Seconds during which at least one tool call was under way."""
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._since = 0.0
-        self._sum = 0.0
-
-    def enter(self, now: float) -> None:
-        if not self._inside:
-            self._since = now
-        self._inside += 1
-
-    def leave(self, now: float) -> None:
-        self._inside -= 1
-        if not self._inside:
-            self._sum += now - self._since
-
-    def seconds(self, now: float) -> float:
-        return self._sum + (now - self._since if self._inside else 0.0)
+            self._own.enter(message.run, self._loop.time())
+            self.calls(message)

@@ -39,6 +39,7 @@ class Call(_Message):
 
     type: Literal["call"]
     id: int  # chosen by the worker, different from those under way
+    run: int  # of the block on whose behalf
     namespace: str
     tool: str
     arguments: dict[str, Any]
@@ -54,6 +55,7 @@ class Done(_Message):
     error: str | None = Field(max_length=20_000)
     submitted: bool
     value: Any
+    interrupted: bool  # at its deadline, or because nobody waits for it any more
     milliseconds: float = Field(ge=0)
 
 

@@ -6,15 +6,19 @@ Part of the worker: standard library only.
 import asyncio
 import builtins
 import inspect
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from functools import partial
 from types import CodeType, TracebackType
 from typing import Any, NoReturn, Protocol
 
 from memory_pipelines.memex.kernels.capture import Output
 from memory_pipelines.memex.kernels.leaving import CannotLeaveError, to_json
 from memory_pipelines.memex.kernels.objects import Schema, Types
+from memory_pipelines.memex.kernels.spawning import asked
 
-OWN_NAMES = ("submit", "print", "input", "help", "exit", "quit", "ToolError")
+SPAWN = "spawn_agent"
+"""What code starts subagents by, where it may."""
+OWN_NAMES = ("submit", SPAWN, "print", "input", "help", "exit", "quit", "ToolError")
 
 
 class ToolError(Exception):
@@ -46,6 +50,8 @@ class Block:
         self.output = output
         self.deadline = deadline
         self.waiting = 0  # tool calls under way
+        self.computed = 0.0  # seconds of its own steps
+        self.excused = 0.0  # seconds of the steps of other blocks that its deadline was moved by
         self.done = False
         self.stopped: str | None = None  # why it was cancelled
         self.submitted: list[Any] = []  # the last value given to submit, in JSON form
@@ -106,11 +112,27 @@ class Pending(Coroutine[Any, None, Any]):
     __hash__ = object.__hash__
 
 
+class Way(Protocol):
+    """Takes calls home."""
+
+    def call(
+        self,
+        namespace: str,
+        tool: str,
+        arguments: dict[str, Any],
+        rebuild: Callable[[Any], Any],
+        parcel: Mapping[str, Any] | None = None,
+    ) -> Pending:
+        """Send a call; see `Home.call`."""
+        ...
+
+
 class Desk(Protocol):
     """What a namespace needs of its worker."""
 
-    def call(self, namespace: "Namespace", tool: str, returns: Schema | None, arguments: dict[str, Any]) -> Pending:
-        """Send a tool call home."""
+    @property
+    def home(self) -> Way:
+        """The way home for calls."""
         ...
 
     def write(self, text: str) -> None:
@@ -157,15 +179,18 @@ class Namespace:
         self._pristine = dict(self._builtins)
         self.variables: dict[str, Any] = {"__name__": "__main__", "__builtins__": self._builtins}
 
-    def expose(self, tools: Sequence[dict[str, Any]], result: Schema | None) -> None:
+    def expose(self, tools: Sequence[dict[str, Any]], result: Schema | None, *, spawn: bool) -> None:
         """Replace the tools and the schema of what `submit` takes.
 
         Args:
             tools: name, doc, names of parameters and schema of the result.
             result: pointing to `types`.
+            spawn: whether the code may start subagents.
         """
-        for name in [name for name in self._own if name not in OWN_NAMES]:
+        for name in [name for name in self._own if name not in OWN_NAMES or name == SPAWN]:
             del self._own[name], self._pristine[name]
+        if spawn:
+            self._own[SPAWN] = self._spawn_agent
         for tool in tools:
             self._own[tool["name"]] = self._tool(tool["name"], tool["doc"], tool["parameters"], tool["returns"])
         self.result = result
@@ -208,11 +233,22 @@ class Namespace:
                     raise TypeError(f"{name}() got {parameter} twice")
                 given[parameter] = value
             values = {parameters.get(parameter, parameter): value for parameter, value in given.items()}
-            return self._desk.call(self, name, returns, to_json(values))
+            return self._desk.home.call(self.name, name, to_json(values), partial(self.types.rebuild, returns))
 
         tool.__name__ = tool.__qualname__ = name
         tool.__doc__ = doc
         return tool
+
+    def _spawn_agent(self, task: str, *, scope: Mapping[str, Any] | None = None, result: Any = None) -> Pending:
+        """Start a subagent on a part of the work; await what this returns to get the value that it submits.
+
+        Args:
+            task: all that it needs to know, in words.
+            scope: objects that it shall see as variables, by name; they are these very objects, not copies.
+            result: the type of its value: a builtin such as `list[str]`, a dataclass or a model; None for any.
+        """
+        arguments, objects, rebuild = asked(task, scope, result, taken=lambda name: name in self._own)
+        return self._desk.home.call(self.name, SPAWN, arguments, rebuild, objects)
 
     def _submit(self, *value: Any, **fields: Any) -> NoReturn:
         """Give the result and end the work."""
@@ -241,7 +277,7 @@ class Namespace:
 
     def _help(self, thing: Any = None) -> None:
         """Show how a tool is called; without an argument, which tools there are."""
-        tools = {name: tool for name, tool in self._own.items() if name not in OWN_NAMES}
+        tools = {name: tool for name, tool in self._own.items() if name not in OWN_NAMES or name == SPAWN}
         if thing is None:
             text = "\n".join(tools) or "no tools"
         else:

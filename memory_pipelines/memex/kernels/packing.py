@@ -13,8 +13,9 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from memory_pipelines.errors import InvalidInputError
-from memory_pipelines.memex.frames import kind_of, packed
+from memory_pipelines.memex.frames import packed
 from memory_pipelines.memex.kernels.arrow import KIND
+from memory_pipelines.memex.kernels.describing import kind_of
 from memory_pipelines.memex.shapes import Schema, Shelf
 from memory_pipelines.memex.tools import schema_of
 

@@ -13,19 +13,18 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import ContextVar
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from memory_pipelines.memex.kernels.capture import Output, shown, told
 from memory_pipelines.memex.kernels.clock import REPEAT_SECONDS, BlockTimeoutError, IdleSelector
+from memory_pipelines.memex.kernels.home import Home, current
 from memory_pipelines.memex.kernels.leaving import CannotLeaveError
-from memory_pipelines.memex.kernels.namespace import Block, Namespace, Pending, SubmittedSignal, ToolError
+from memory_pipelines.memex.kernels.namespace import Block, Namespace, Pending, SubmittedSignal
 from memory_pipelines.memex.kernels.objects import Schema
+from memory_pipelines.memex.kernels.steps import Steps
 from memory_pipelines.memex.kernels.wire import CHUNK, FrameError, Frames, pack
-
-current: ContextVar[Block | None] = ContextVar("block", default=None)
-"""The block on whose behalf code runs, also in tasks and threads that it started."""
 
 # Noted when this is imported, by a fork server before it forks: each copy touches a page of all that is loaded.
 PRISTINE = dict(builtins.__dict__)
@@ -71,13 +70,12 @@ class Worker:
         self._make_clock = clock
         self._output_chars = output_chars
         self._frame_bytes = frame_bytes
-        self._pending_calls = pending_calls
         self._namespaces: dict[str, Namespace] = {}
         self._sources: dict[str, str] = {}  # code by file name, for errors and to know whose frame is whose
         self._blocks: dict[int, Block] = {}
         self._last: Block | None = None
-        self._calls: dict[int, tuple[asyncio.Future[Any], Namespace, Schema | None, Block | None]] = {}
-        self._called = 0
+        self.home = Home(self._send, last=lambda: self._last, frame_bytes=frame_bytes, pending_calls=pending_calls)
+        self._computed = 0.0  # by all blocks together
         self._busy = False  # a frame is being written: an interruption now would tear it
         self._stdout: io.TextIOBase | None = None  # set in a process of its own
         self._builtins = builtins.__dict__
@@ -136,7 +134,7 @@ class Worker:
     def _take(self, frame: dict[str, Any]) -> None:
         kind = frame["type"]
         if kind == "return":
-            self._return(frame)
+            self.home.answered(frame["id"], frame["value"], ok=frame["ok"])
         elif kind == "run":
             self._start(frame)
         elif kind == "cancel":
@@ -152,7 +150,11 @@ class Worker:
         elif kind == "expose":
             namespace = self._namespace(frame["namespace"])
             namespace.types.learn(frame["types"])
-            namespace.expose(frame["tools"], frame["result"])
+            namespace.expose(frame["tools"], frame["result"], spawn=frame["spawn"])
+        elif kind == "share":
+            self._namespace(frame["namespace"]).variables.update(self.home.parcel(frame["call"]))
+        elif kind == "forget":
+            self._namespaces.pop(frame["namespace"], None)
 
     def _namespace(self, name: str) -> Namespace:
         if name not in self._namespaces:
@@ -163,8 +165,10 @@ class Worker:
         namespace = self._namespace(frame["namespace"])
         deadline = self._loop.time() + frame["seconds"]
         block = Block(frame["run"], namespace, Output(self._output_chars), deadline)
+        block.excused = self._computed
         self._blocks[block.run] = self._last = block
-        block.task = self._loop.create_task(self._run(block, frame["code"], frame["seconds"]))
+        running = self._run(block, frame["code"], frame["seconds"])
+        block.task = self._loop.create_task(Steps(running, self._loop.time, partial(self._stepped, block)))
 
     async def _run(self, block: Block, code: str, seconds: float) -> None:
         current.set(block)
@@ -199,7 +203,7 @@ class Worker:
         self._finish(block, error, started)
 
     async def _execute(self, block: Block, code: str) -> None:
-        name = f"<block {len(self._sources) + 1}>"
+        name = f"<block {block.run}>"
         self._sources[name] = code
         tree = ast.parse(code, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -247,6 +251,7 @@ class Worker:
             "error": error,
             "submitted": submitted,
             "value": block.submitted[0] if submitted else None,
+            "interrupted": block.stopped is not None,
             "milliseconds": round((self._loop.time() - started) * 1e3, 3),
         }
         try:
@@ -255,55 +260,6 @@ class Worker:
             done.update(output="", error=f"the observation is too large: {too_large}", submitted=False, value=None)
             data = pack(done, self._frame_bytes)
         self._send(data)
-
-    def call(self, namespace: Namespace, tool: str, returns: Schema | None, arguments: dict[str, Any]) -> Pending:
-        """Send a tool call home.
-
-        Args:
-            namespace: who calls.
-            tool: its name.
-            returns: schema of the result, pointing to the types of the namespace.
-            arguments: in JSON form.
-
-        Returns:
-            The result to wait for.
-
-        Raises:
-            ToolError: too many calls under way, or arguments too large.
-        """
-        if len(self._calls) >= self._pending_calls:
-            raise ToolError(f"{tool}: {self._pending_calls} calls are under way; await some of them first")
-        self._called += 1
-        frame = {
-            "type": "call",
-            "id": self._called,
-            "namespace": namespace.name,
-            "tool": tool,
-            "arguments": arguments,
-        }
-        try:
-            data = pack(frame, self._frame_bytes)
-        except FrameError as error:
-            raise ToolError(f"{tool}: the arguments are too large: {error}") from None
-        future: asyncio.Future[Any] = self._loop.create_future()
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # looked at: no complaint later
-        block = current.get()
-        self._calls[self._called] = (future, namespace, returns, block)
-        if block is not None:
-            block.waiting += 1
-        self._send(data)
-        return Pending(future, tool)
-
-    def _return(self, frame: dict[str, Any]) -> None:
-        future, namespace, returns, block = self._calls.pop(frame["id"])
-        if block is not None:
-            block.waiting -= 1
-        if future.done():
-            return
-        if frame["ok"]:
-            future.set_result(namespace.types.rebuild(returns, frame["value"]))
-        else:
-            future.set_exception(ToolError(frame["value"]))
 
     def write(self, text: str) -> None:
         """Take printed text for the block that is running, or that ran last."""
@@ -342,10 +298,16 @@ class Worker:
                 self.connection.setblocking(False)
             self._busy = False
 
+    def _stepped(self, block: Block, seconds: float) -> None:
+        block.computed += seconds
+        self._computed += seconds
+
     def _idle(self, seconds: float) -> None:
+        """Give every block the time that was not its own: in which others computed, or nobody while it waited."""
         for block in self._blocks.values():
-            if block.waiting:
-                block.deadline += seconds
+            of_others = self._computed - block.computed
+            block.deadline += of_others - block.excused + (seconds if block.waiting else 0.0)
+            block.excused = of_others
 
     def _overdue(self, frame: FrameType | None) -> bool:
         if self._busy:
@@ -357,7 +319,10 @@ class Worker:
         now = self._loop.time()
         block = current.get()  # not known to a clock that looks from another thread
         candidates = list(self._blocks.values()) if block is None else [block]
-        return any(one.deadline <= now and not one.done for one in candidates)
+        late = [one for one in candidates if one.deadline <= now and not one.done]
+        for one in late:
+            one.stopped = one.stopped or "deadline"  # also where the code swallows what is raised
+        return bool(late)
 
     def _cancel_overdue(self, block: Block) -> None:
         if block.done or block.task is None:
