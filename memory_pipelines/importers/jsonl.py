@@ -33,7 +33,8 @@ _MARKS = {  # UTF-32 first: its mark begins with that of UTF-16
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-_UNMARKED: dict[tuple[bool, ...], str] = {  # which of the first four bytes are zero: a line of JSON begins with two characters of ASCII
+# By which of the first four bytes are zero: a line of JSON begins with two characters of ASCII.
+_UNMARKED: dict[tuple[bool, ...], str] = {
     (False, True, True, True): "UTF-32",
     (True, True, True, False): "UTF-32",
     (False, True, False, True): "UTF-16",
