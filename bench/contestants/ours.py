@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from answering import Contestant, answer
 
-from memory_pipelines.memex.kernels import base, forking, pool
+from memory_pipelines.memex.kernels import base, forking
 from memory_pipelines.memex.kernels.opening import open_kernel
 from memory_pipelines.memex.tools import tool_of
 
@@ -39,22 +39,19 @@ class Kernel:
 
 def contestant(name: str) -> Contestant:
     """Return one of our kernels as a contestant."""
-    isolation = None
     if name.startswith("fork"):
         forking.WARM = 0  # each is forked when it is asked for
-    if name == "fork with pandas":
-        pool.PoolKernel.lacking, isolation = ("landlock",), "best_effort"
     kind = "pool" if name.startswith("fork") else name
+    frames = name == "fork with pandas"
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Kernel]:
-        async with open_kernel(kind, isolation=isolation) as kernel:
-            opened = Kernel(kernel)
-            yield opened
+        async with open_kernel(kind, frames=frames) as kernel:
+            yield Kernel(kernel)
 
     @asynccontextmanager
     async def around() -> AsyncIterator[None]:
-        async with open_kernel(kind, isolation=isolation):
+        async with open_kernel(kind, frames=frames):
             pass  # the first one starts the fork server
         yield
 

@@ -15,6 +15,7 @@ from memory_pipelines.gateway.base import Gateway, ModelInfo, Usage
 from memory_pipelines.memex.budget import Budget, Meter
 from memory_pipelines.memex.code_space import CodeRollout
 from memory_pipelines.memex.events import End, Failed, Header
+from memory_pipelines.memex.frames import expected
 from memory_pipelines.memex.kernels.base import Limits
 from memory_pipelines.memex.kernels.namespace import OWN_NAMES
 from memory_pipelines.memex.kernels.opening import open_kernel
@@ -199,7 +200,10 @@ class Agent(Generic[ResultT]):
                 if self._space == "tools":
                     recorder.add(self._header(task, scope, kernel="none", isolation={}))
                     return await ToolRollout(plan, meter=meter, record=recorder.add).run(task, scope)
-                async with open_kernel(self._kernel, limits=self._limits, isolation=self._isolation) as kernel:
+                frames = expected(scope.values(), (tool.returns for tool in plan.tools))
+                async with open_kernel(
+                    self._kernel, limits=self._limits, isolation=self._isolation, frames=frames
+                ) as kernel:
                     recorder.add(self._header(task, scope, kernel=self._kernel, isolation=kernel.isolation))
                     return await CodeRollout(plan, kernel=kernel, meter=meter, record=recorder.add).run(task, scope)
         except TimeoutError as error:

@@ -7,8 +7,9 @@ import base64
 import importlib
 import json
 import types
-from collections.abc import Callable
-from typing import Annotated, Any, Union, get_args, get_origin
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -19,6 +20,17 @@ from memory_pipelines.memex.kernels.describing import frame_text, kind_of, known
 
 PLAIN = "plain"
 """In the context of a dump: rows in place of Arrow, for whoever has no kernel."""
+_LOOKED_AT = 100  # items of a list or dict
+
+
+def expected(values: Iterable[object], schemas: Iterable[Mapping[str, Any] | None]) -> bool:
+    """Whether frames are likely to enter a kernel: a guess, for what can be prepared beforehand.
+
+    Args:
+        values: variables of a scope; frames are looked for in them, and in the items of lists and dicts.
+        schemas: of the results of tools.
+    """
+    return any(map(_holds, values)) or any(f'"{KIND}"' in json.dumps(schema) for schema in schemas)
 
 
 def packed(value: Any, at: str = "value") -> dict[str, str]:
@@ -146,3 +158,12 @@ def _packed_or_value_error(value: Any) -> dict[str, str]:
         return packed(value)
     except InvalidInputError as error:
         raise ValueError(error.message) from error
+
+
+def _holds(value: object) -> bool:
+    inside: Iterable[object] = ()
+    if isinstance(value, Mapping):
+        inside = cast("Mapping[object, object]", value).values()
+    elif isinstance(value, list | tuple):
+        inside = cast("Sequence[object]", value)
+    return kind_of(cast("object", value)) is not None or any(map(kind_of, islice(inside, _LOOKED_AT)))

@@ -166,3 +166,41 @@ def test_two_workers_draw_different_numbers() -> None:
             return (await kernel.run("import random, uuid\nrandom.random(), uuid.uuid4()")).output
 
     assert asyncio.run(drawn()) != asyncio.run(drawn())
+
+
+PANDAS = "import sys\n'pandas' in sys.modules"
+
+
+def test_only_workers_that_expect_frames_have_pandas_loaded() -> None:
+    pytest.importorskip("pandas", reason="the extra `frames` is not installed")
+
+    async def loaded(*, frames: bool) -> str:
+        async with open_kernel("pool", isolation="strict", frames=frames) as kernel:
+            return (await kernel.run(PANDAS)).output
+
+    assert [asyncio.run(loaded(frames=frames)) for frames in (False, True, False)] == ["False", "True", "False"]
+
+
+def test_where_pandas_cannot_be_loaded_beforehand_workers_do_without_and_it_is_tried_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("pandas", reason="the extra `frames` is not installed")
+    tried: list[bool] = []
+
+    class Server(forking.ForkServer):
+        def __init__(self, *given: object, frames: bool) -> None:
+            tried.append(frames)
+            if frames:
+                raise KernelUnavailableError("2 threads run in the fork server")
+            super().__init__(*given, frames=frames)
+
+    monkeypatch.setattr(forking, "ForkServer", Server)
+    monkeypatch.setattr(forking, "_servers", {})
+    monkeypatch.setattr(forking, "_refused", {})
+
+    async def loaded() -> list[str]:
+        async with open_kernel("pool", frames=True) as one, open_kernel("pool", frames=True) as other:
+            return [(await kernel.run(PANDAS)).output for kernel in (one, other)]
+
+    assert asyncio.run(loaded()) == ["False", "False"]
+    assert tried == [True, False]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memory_pipelines.memex.events import recordable
-from memory_pipelines.memex.frames import rows
+from memory_pipelines.memex.frames import expected, rows
 from memory_pipelines.memex.kernels.arrow import Unopened, opened
 from memory_pipelines.memex.kernels.describing import frame_text, kind_of
 from memory_pipelines.memex.looking import look
@@ -87,3 +87,20 @@ def test_a_first_look_at_a_frame_is_never_all_of_it() -> None:
     text, whole = look({"df": FRAME}, 500)
     assert text.startswith("- df =")
     assert not whole
+
+
+@pytest.mark.parametrize(
+    ("scope", "tool", "likely"),
+    [
+        ({"df": FRAME}, None, True),
+        ({"a": 1, "tables": [1, TABLE]}, None, True),
+        ({"by": {"day": FRAME}}, None, True),
+        ({}, frame, True),
+        ({"a": [1, "x-arrow"], "b": {}, "text": "DataFrame"}, None, False),
+        ({}, len, False),
+    ],
+)
+def test_frames_are_expected_where_scope_or_tools_have_them(scope: dict[str, Any], tool: Any, likely: bool) -> None:
+    schemas = [None] if tool in (None, len) else [tool_of(tool).returns]
+
+    assert expected(scope.values(), schemas) is likely

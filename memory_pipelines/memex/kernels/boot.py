@@ -25,6 +25,9 @@ PRELOADED = (
 )
 """Modules that a worker has in memory when it was forked, and when it may open no file."""
 
+FRAMES = ("pyarrow.ipc", "pandas", "pyarrow.pandas_compat", "pyarrow.vendored.version")
+"""Modules that a data frame needs to enter; the last ones are what the two need together."""
+
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """For libraries of numbers: those that they start when imported would be there before any code of a block."""
 
@@ -115,15 +118,16 @@ def serve(connection: socket.socket, given: dict[str, Any], bounds: dict[str, An
         os._exit(0)  # threads and exit handlers of the code have no say
 
 
-def preload_for(prepared: Any) -> None:
+def preload_for(prepared: Any, *, frames: bool = False) -> None:
     """Import all that code may need where the wall will open no file, since nothing can be imported behind it then.
 
     Args:
         prepared: from `prepare`.
+        frames: import what data frames need in any case.
     """
-    if prepared.rules is None:
+    if frames or prepared.rules is None:
         os.environ.update(ONE_THREAD)
-        preload(more=("pyarrow.ipc", "pandas"))
+        preload(more=FRAMES)
 
 
 def preload(more: tuple[str, ...] = ()) -> None:

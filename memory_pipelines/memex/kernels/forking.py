@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -28,20 +28,24 @@ SETS = 4
 ALLOCATORS = {"MALLOC_ARENA_MAX": "2", **ONE_THREAD}
 """Arenas of 64 MB a thread would use up the address space, and a fork server may have no further threads."""
 
-_servers: dict[tuple[int, str, tuple[str, ...]], "ForkServer"] = {}
-_starting = threading.Lock()
+_Key = tuple[int, str, tuple[str, ...], bool]
+
+_servers: dict[_Key, "ForkServer"] = {}
+_starting: defaultdict[_Key, threading.Lock] = defaultdict(threading.Lock)
+_refused: dict[_Key, KernelUnavailableError] = {}
 
 
 class ForkServer:
     """Starts workers by forking a process that has everything loaded."""
 
-    def __init__(self, paths: Sequence[str], isolation: str, lacking: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], isolation: str, lacking: Sequence[str], *, frames: bool) -> None:
         """Start it and wait until it is up.
 
         Args:
             paths: folders that the workers' imports need.
             isolation: of the workers.
             lacking: parts of the wall that are taken as missing.
+            frames: whether to load what data frames need.
 
         Raises:
             KernelUnavailableError: it did not start; says why.
@@ -56,6 +60,7 @@ class ForkServer:
             "control": theirs.fileno(),
             "paths": list(paths),
             "prepare": {"isolation": isolation, "lacking": list(lacking)},
+            "frames": frames,
         }
         try:
             self.process = subprocess.Popen(
@@ -198,30 +203,41 @@ class ForkedWorker:
         return "the fork server ended" if code is None else in_words(code, self._cpu_seconds)
 
 
-def fork_server(paths: Sequence[str], isolation: str, lacking: Sequence[str] = ()) -> ForkServer:
+def fork_server(
+    paths: Sequence[str], isolation: str, lacking: Sequence[str] = (), *, frames: bool = False
+) -> ForkServer:
     """Return the fork server of this process, started when there is none; blocks while it starts.
 
     Args:
         paths: folders that the workers' imports need.
         isolation: of the workers.
         lacking: parts of the wall that are taken as missing.
+        frames: whether workers shall have loaded what data frames need. One that did not start with it once is not
+            tried again: it only saves time, and each try takes some.
 
     Raises:
         KernelUnavailableError: it did not start; says why.
     """
-    key = _key(isolation, lacking)
-    with _starting:
+    key = _key(isolation, lacking, frames)
+    with _starting[key]:
         found = _servers.get(key)
         if found is None or not found.alive:
-            found = _servers[key] = ForkServer(paths, isolation, lacking)
+            if key in _refused:
+                raise _refused[key]
+            try:
+                found = _servers[key] = ForkServer(paths, isolation, lacking, frames=frames)
+            except KernelUnavailableError as error:
+                if frames:
+                    _refused[key] = error
+                raise
         return found
 
 
-def running(isolation: str, lacking: Sequence[str] = ()) -> ForkServer | None:
-    """Return the fork server of this process if it is up."""
-    found = _servers.get(_key(isolation, lacking))
+def running(isolation: str, lacking: Sequence[str] = (), *, frames: bool = False) -> ForkServer | None:
+    """Return the fork server of this process if it is up; see `fork_server`."""
+    found = _servers.get(_key(isolation, lacking, frames))
     return found if found is not None and found.alive else None
 
 
-def _key(isolation: str, lacking: Sequence[str]) -> tuple[int, str, tuple[str, ...]]:
-    return os.getpid(), isolation, tuple(lacking)  # a fork of this process has no part in its servers
+def _key(isolation: str, lacking: Sequence[str], frames: bool) -> _Key:
+    return os.getpid(), isolation, tuple(lacking), frames  # a fork of this process has no part in its servers

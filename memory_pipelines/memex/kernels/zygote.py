@@ -43,7 +43,7 @@ def main() -> None:
 
         boot.preload()
         prepared = prepare(readable=[str(Path(__file__).resolve().parent)], **given["prepare"])
-        boot.preload_for(prepared)
+        boot.preload_for(prepared, frames=given["frames"])
         _rehearse()
         threads = len(list(Path("/proc/self/task").iterdir())) if sys.platform == "linux" else 1
         if threads != 1:
