@@ -15,10 +15,12 @@ from memory_pipelines.errors import KernelUnavailableError
 from memory_pipelines.memex.kernels import forking
 from memory_pipelines.memex.kernels.base import Kernel, Limits
 from memory_pipelines.memex.kernels.opening import open_kernel
+from memory_pipelines.memex.kernels.pool import PoolKernel
 
 HOST = """
 import asyncio, sys
 from memory_pipelines.memex.kernels.opening import open_kernel
+from memory_pipelines.memex.kernels.pool import PoolKernel
 
 async def main():
     async with open_kernel(sys.argv[1]) as kernel:
@@ -116,6 +118,27 @@ def test_no_worker_of_the_pool_serves_twice_and_some_wait() -> None:
 
     processes = asyncio.run(seen())
     assert len(set(processes)) == 5
+
+
+def test_after_a_refill_workers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_fork(*_: object) -> None:
+        raise AssertionError("forked where one should have waited")
+
+    async def test() -> None:
+        async with open_kernel("pool", isolation="strict", limits=Limits(output_chars=123)):
+            server = forking.running("strict")
+            assert server is not None
+            bounds = PoolKernel(isolation="strict", limits=Limits(output_chars=123)).bounds()
+            server.refill(bounds)
+            monkeypatch.setattr(server, "_fork", no_fork)
+            taken = [server.take(bounds) for _ in range(forking.WARM)]
+            assert [worker.lives for worker in taken] == [True] * forking.WARM
+            for worker in taken:
+                worker.kill()
+                worker.link.close()
+            monkeypatch.undo()
+
+    asyncio.run(test())
 
 
 def test_as_many_workers_live_as_rollouts_run() -> None:

@@ -23,6 +23,8 @@ from memory_pipelines.memex.kernels.zygote import MESSAGE_BYTES
 ZYGOTE = Path(__file__).with_name("zygote.py")
 WARM = 2
 """Workers that wait for a rollout, for each set of bounds."""
+REFILL_SECONDS = 0.02
+"""After one was taken: so soon that the next rollout finds it, so late that starting it does not slow this one."""
 SETS = 4
 """Sets of bounds that have workers waiting; those not asked for longest lose theirs."""
 ALLOCATORS = {"MALLOC_ARENA_MAX": "2", **ONE_THREAD}
@@ -82,7 +84,7 @@ class ForkServer:
         threading.Thread(target=self._listen, daemon=True, name="fork server").start()
 
     def take(self, bounds: Mapping[str, Any]) -> "ForkedWorker":
-        """Take a worker that serves nobody else, and have another one started in its place.
+        """Take a worker that serves nobody else; `refill` must follow, once its taker has it.
 
         Args:
             bounds: `worker` and `confine` as `boot.serve` takes them.
@@ -101,15 +103,24 @@ class ForkServer:
                     taken = candidate
                 else:
                     candidate.link.close()
-            taken = taken or self._fork(bounds)
-            while len(waiting) < WARM:
+            return taken or self._fork(bounds)
+
+    def refill(self, bounds: Mapping[str, Any]) -> None:
+        """Have workers started in place of those that were taken; does nothing when the server is gone.
+
+        Args:
+            bounds: as `take` had them.
+        """
+        key = json.dumps(bounds, sort_keys=True)
+        with self._lock, contextlib.suppress(KernelUnavailableError):  # which the next that takes one is told
+            waiting = self._waiting.setdefault(key, deque())
+            while self.alive and len(waiting) < WARM:
                 waiting.append(self._fork(bounds))
             while len(self._waiting) > SETS:
                 _, unused = self._waiting.popitem(last=False)
                 for worker in unused:
                     worker.kill()
                     worker.link.close()
-            return taken
 
     def kill(self, number: int) -> None:
         """End a worker at once; none of that number is no error."""

@@ -152,6 +152,8 @@ class Journal:
             raise DivergedError(self._broken)
         if self._seconds > REPLAY_SECONDS:
             raise DivergedError(f"earlier blocks took {self._seconds:.0f} s, and would take them again")
+        if not self._steps and not waiting:
+            return  # as for every first worker, which would otherwise be asked for a block that proves nothing
         if self._steps:
             self._fruitless += 1
         if self._fruitless > _IN_A_ROW:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from memory_pipelines.errors import KernelUnavailableError
 from memory_pipelines.memex.kernels.connection import Body
-from memory_pipelines.memex.kernels.forking import ForkServer, fork_server, running
+from memory_pipelines.memex.kernels.forking import REFILL_SECONDS, ForkServer, fork_server, running
 from memory_pipelines.memex.kernels.walled import WalledKernel, import_paths
 
 
@@ -39,7 +39,9 @@ class PoolKernel(WalledKernel):
             if not self._frames:
                 raise
             server = await self._server(frames=False)  # whose workers import pandas themselves
-        worker = server.take(self.bounds())
+        bounds = self.bounds()
+        worker = server.take(bounds)
+        asyncio.get_running_loop().call_later(REFILL_SECONDS, server.refill, bounds)
         return worker, worker.link
 
     async def _server(self, *, frames: bool) -> ForkServer:
