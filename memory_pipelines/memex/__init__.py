@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from memory_pipelines.memex.kernels.base import Limits
     from memory_pipelines.memex.kernels.opening import open_kernel
     from memory_pipelines.memex.schema_tools import tool_of_schema, tools_of_mcp
+    from memory_pipelines.memex.subagents import Subagents
     from memory_pipelines.memex.tools import Tool, tool_of
     from memory_pipelines.memex.trajectory import Trajectory
 
@@ -16,6 +17,7 @@ __all__ = [
     "Budget",
     "Limits",
     "Outcome",
+    "Subagents",
     "Tool",
     "Trajectory",
     "open_kernel",
@@ -29,6 +31,7 @@ _HOMES = {
     "Budget": "budget",
     "Limits": "kernels.base",
     "Outcome": "agent",
+    "Subagents": "subagents",
     "Tool": "tools",
     "Trajectory": "trajectory",
     "open_kernel": "kernels.opening",

@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pydantic import TypeAdapter
-
-from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError, UnavailableError
+from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.gateway.base import Gateway, ModelInfo, Usage
 from memory_pipelines.memex.budget import Budget, Meter
+from memory_pipelines.memex.checking import by_type
 from memory_pipelines.memex.code_space import CodeRollout
-from memory_pipelines.memex.events import End, Failed, Header
+from memory_pipelines.memex.events import Header
 from memory_pipelines.memex.frames import expected
 from memory_pipelines.memex.kernels.base import Limits
 from memory_pipelines.memex.kernels.namespace import OWN_NAMES
 from memory_pipelines.memex.kernels.opening import open_kernel
 from memory_pipelines.memex.prompt import json_prompt, system_prompt, tools_prompt
-from memory_pipelines.memex.recorder import Recorder
+from memory_pipelines.memex.recorder import Recorder, closing
 from memory_pipelines.memex.rollout import Plan
+from memory_pipelines.memex.subagents import Spawner, Subagents
 from memory_pipelines.memex.tool_space import ToolRollout
 from memory_pipelines.memex.tools import Tool, schema_of, tool_of
 from memory_pipelines.memex.trajectory import Trajectory
@@ -77,6 +77,7 @@ class Agent(Generic[ResultT]):
         answer_schema: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
         budget: Budget | None = None,
+        subagents: Subagents | None = None,
         purpose: str = "agent",
         max_tokens: int = 2048,
         temperature: float = 0.0,
@@ -101,7 +102,9 @@ class Agent(Generic[ResultT]):
             instructions: of the agent's owner, part of the system prompt.
             answer_schema: JSON schema that binds the model's answers.
             limits: of the kernel.
-            budget: of each task.
+            budget: of each task, with its subagents.
+            subagents: lets the code start some by `spawn_agent`, within these bounds; they run in the same kernel.
+                Without a kernel (`tools`, or bound answers) there are none.
             purpose: what the calls are for, in logs and accounts; rules in place of a model answer by it.
             max_tokens: of one answer.
             temperature: of the model.
@@ -128,6 +131,7 @@ class Agent(Generic[ResultT]):
         self._isolation = isolation
         self._limits = limits or Limits()
         self._budget = budget or Budget()
+        self._subagents = None if answer_schema is not None else subagents
         self._trajectory = trajectory
         self._redact = redact
         self._clock = clock or _utc_now
@@ -138,7 +142,7 @@ class Agent(Generic[ResultT]):
             system="" if answer_schema is None else json_prompt(answer_schema, instructions=instructions),
             form="json",
             tools=made,
-            adapter=TypeAdapter(kind),
+            check=by_type(kind),
             result_schema=None if result is None else schema,
             text_result=result is str,
             answer_schema=answer_schema,
@@ -181,15 +185,8 @@ class Agent(Generic[ResultT]):
         _check_names(list(variables), what="variable")
         meter = Meter(self._budget, clock=time.monotonic)
         with Recorder(trajectory or self._trajectory, redact=self._redact) as recorder:
-            try:
+            with closing(recorder, meter):
                 value = await self._work(task, variables, meter, recorder)
-                recorder.add(_end(meter, ok=True))
-            except BaseException as error:
-                # The boundary: whatever leaves, cancellation too, is written down with what it has cost, and goes on.
-                if isinstance(error, MemoryPipelinesError):
-                    error.facts["usage"] = meter.usage.model_dump()
-                _record_failure(recorder, error, meter)
-                raise
             return Outcome(value=value, usage=meter.usage, trajectory=recorder.trajectory)
 
     async def _work(self, task: str, scope: dict[str, Any], meter: Meter, recorder: Recorder) -> Any:
@@ -198,14 +195,23 @@ class Agent(Generic[ResultT]):
             async with deadline:
                 plan = await self._plan_for_model()
                 if self._space == "tools":
-                    recorder.add(self._header(task, scope, kernel="none", isolation={}))
+                    recorder.add(self._header(task, tuple(scope), kernel="none", isolation={}))
                     return await ToolRollout(plan, meter=meter, record=recorder.add).run(task, scope)
                 frames = expected(scope.values(), (tool.returns for tool in plan.tools))
                 async with open_kernel(
                     self._kernel, limits=self._limits, isolation=self._isolation, frames=frames
                 ) as kernel:
-                    recorder.add(self._header(task, scope, kernel=self._kernel, isolation=kernel.isolation))
-                    return await CodeRollout(plan, kernel=kernel, meter=meter, record=recorder.add).run(task, scope)
+
+                    def header(task: str, names: tuple[str, ...]) -> Header:
+                        return self._header(task, names, kernel=self._kernel, isolation=kernel.isolation)
+
+                    recorder.add(header(task, tuple(scope)))
+                    spawn = None
+                    if self._subagents is not None:
+                        spawner = Spawner(self._subagents, plan, kernel=kernel, header=header)
+                        spawn = spawner.of("", meter=meter, recorder=recorder)
+                    rollout = CodeRollout(plan, kernel=kernel, meter=meter, record=recorder.add, spawn=spawn)
+                    return await rollout.run(task, scope)
         except TimeoutError as error:
             if not deadline.expired():
                 raise
@@ -236,10 +242,11 @@ class Agent(Generic[ResultT]):
                 instructions=self._instructions,
                 output_chars=plan.output_chars,
                 channel="tool" if native else "text",
+                subagents=self._subagents is not None,
             )
         return replace(plan, system=system, form=form, context_tokens=info.context_tokens, scope_tokens=scope_tokens)
 
-    def _header(self, task: str, scope: Mapping[str, Any], *, kernel: str, isolation: Mapping[str, Any]) -> Header:
+    def _header(self, task: str, scope: tuple[str, ...], *, kernel: str, isolation: Mapping[str, Any]) -> Header:
         return Header(
             at=self._clock(),
             model=self._plan.model,
@@ -248,7 +255,7 @@ class Agent(Generic[ResultT]):
             kernel=kernel,
             isolation=dict(isolation),
             tools=tuple(tool.name for tool in self._plan.tools),
-            scope=tuple(scope),
+            scope=scope,
             task=clean_text(task),
         )
 
@@ -286,19 +293,6 @@ def _check_names(names: Sequence[str], *, what: str) -> None:
             )
         if names.count(name) > 1:
             raise InvalidInputError(f"two {what}s are called {name!r}; give one another name", name=name)
-
-
-def _record_failure(recorder: Recorder, error: BaseException, meter: Meter) -> None:
-    ours = isinstance(error, MemoryPipelinesError)
-    try:
-        recorder.add(Failed(error=type(error).__name__, status=error.status if ours else "", message=str(error)))
-        recorder.add(_end(meter, ok=False))
-    except UnavailableError as unwritten:
-        error.add_note(f"its trajectory is not complete: {unwritten}")
-
-
-def _end(meter: Meter, *, ok: bool) -> End:
-    return End(ok=ok, turns=meter.turns, usage=meter.usage, seconds=round(meter.seconds, 3))
 
 
 def _utc_now() -> datetime:

@@ -22,6 +22,7 @@ HEAD_CHARS = 400
 EventT = TypeVar("EventT", bound=Event)
 
 _NAME = re.compile(r"[0-9a-f]{64}\.(?:txt|json)")
+_CHILD = re.compile(r"[0-9]+(?:\.[0-9]+)*\.jsonl")
 
 
 class Blobs:
@@ -36,11 +37,24 @@ class Blobs:
         self.folder = Path(f"{trajectory}.d")
 
     def clear(self) -> None:
-        """Remove what an earlier trajectory of the same name left."""
+        """Remove what an earlier trajectory of the same name left, with its subagents."""
         if self.folder.is_dir():
-            for path in self.folder.iterdir():
-                if _NAME.fullmatch(path.name):
+            for path in list(self.folder.iterdir()):
+                if _CHILD.fullmatch(path.name):
+                    inner = Blobs(path)
+                    inner.clear()
+                    if inner.folder.is_dir() and not any(inner.folder.iterdir()):
+                        inner.folder.rmdir()
+                if _NAME.fullmatch(path.name) or _CHILD.fullmatch(path.name):
                     path.unlink()
+
+    def child(self, name: str) -> Path:
+        """Where the lines of a subagent's trajectory are.
+
+        Args:
+            name: its id.
+        """
+        return self.folder / f"{name}.jsonl"
 
     def store(self, event: EventT) -> EventT:
         """Take the large values out of an event.

@@ -20,20 +20,24 @@ class Budget(BaseModel):
     seconds: float = Field(default=600.0, gt=0)  # from the start to the end, wall clock
     tokens: int | None = Field(default=None, gt=0)  # prompt and answer of all calls
     cost: float | None = Field(default=None, gt=0)  # US dollars of all calls
+    calls: int | None = Field(default=None, gt=0)  # answers of the model, those of subagents included
 
 
 class Meter:
     """Counts what one rollout spends of its budget."""
 
-    def __init__(self, budget: Budget, *, clock: Callable[[], float]) -> None:
+    def __init__(self, budget: Budget, *, clock: Callable[[], float], parent: "Meter | None" = None) -> None:
         """Start counting.
 
         Args:
             budget: the bounds.
             clock: seconds that only grow.
+            parent: counts the same too, and whose bounds hold as well, but for its turns.
         """
         self.budget = budget
         self.turns = 0
+        self._calls = 0
+        self._parent = parent
         self.usage = Usage()
         self._clock = clock
         self._started = clock()
@@ -53,6 +57,10 @@ class Meter:
         """Whether no further answer may come."""
         return any(spent >= limit for spent, limit in self._bounded().values())
 
+    def child(self, *, turns: int) -> "Meter":
+        """A meter for a subagent: it has turns of its own; all else is counted and bounded here."""
+        return Meter(Budget(turns=turns, seconds=self.budget.seconds), clock=self._clock, parent=self)
+
     def begin_turn(self) -> None:
         """Count one more answer of the model, before it is asked for.
 
@@ -63,10 +71,18 @@ class Meter:
             if spent >= limit:
                 raise self.exceeded(name)
         self.turns += 1
+        self._count()
+
+    def _count(self) -> None:
+        self._calls += 1
+        if self._parent is not None:
+            self._parent._count()
 
     def add(self, usage: Usage) -> None:
         """Count what a call cost."""
         self.usage = self.usage + usage
+        if self._parent is not None:
+            self._parent.add(usage)
 
     def notice(self) -> str | None:
         """One line for the model when a budget nears its end, else None."""
@@ -81,7 +97,7 @@ class Meter:
         """The error for one bound.
 
         Args:
-            name: turns, seconds, tokens or cost.
+            name: turns, seconds, tokens, cost or calls.
 
         Returns:
             The error, to be raised by the caller.
@@ -101,5 +117,9 @@ class Meter:
             "seconds": (round(self.seconds, 3), self.budget.seconds),
             "tokens": (self.usage.tokens, self.budget.tokens),
             "cost": (self.usage.cost, self.budget.cost),
+            "calls": (self._calls, self.budget.calls),
         }
-        return {name: (spent, limit) for name, (spent, limit) in bounds.items() if limit is not None}
+        own = {name: (spent, limit) for name, (spent, limit) in bounds.items() if limit is not None}
+        if self._parent is None:
+            return own
+        return {**self._parent._bounded(), "turns": own["turns"]}

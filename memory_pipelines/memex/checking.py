@@ -1,18 +1,20 @@
-"""Checks the arguments of a tool against a JSON schema of anybody's making."""
+"""Checks values against types and JSON schemas: arguments of tools, and what is submitted."""
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from memory_pipelines.memex.kernels.spelling import dotted
+from memory_pipelines.memex.kernels.spelling import complaints, dotted, first_ten
 from memory_pipelines.memex.shapes import Schema, plain_json, signature
 
 MENDED = 100
@@ -24,6 +26,54 @@ _DATA = ("const", "enum", "default", "examples", "example")
 """Keywords whose values are no schemas."""
 
 _log = logging.getLogger(__name__)
+
+
+Judge = Callable[[Any], tuple[Any, str | None]]
+"""Takes a submitted value in JSON form; gives it as the result's type has it, and why it does not fit, if so."""
+
+
+def by_type(kind: Any) -> Judge:
+    """Judge values by a Python type.
+
+    Args:
+        kind: a type, a model or an annotation.
+
+    Returns:
+        What gives values of the type, or `path: message` lines.
+    """
+    adapter = TypeAdapter[Any](kind)
+
+    def judge(value: Any) -> tuple[Any, str | None]:
+        try:
+            return adapter.validate_json(to_json(value)), None
+        except ValidationError as error:
+            return None, complaints(error)
+
+    return judge
+
+
+def by_schema(schema: Mapping[str, Any] | None) -> Judge:
+    """Judge values by a JSON schema of anybody's making.
+
+    Args:
+        schema: of the value; None takes any.
+
+    Returns:
+        What gives the values as they are, or `path: message` lines.
+    """
+    if schema is None:
+        return lambda value: (value, None)
+    # The definitions stay at the root, where references look for them.
+    inner = {name: part for name, part in schema.items() if name not in ("$defs", "definitions")}
+    root = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+    whole = {**root, "type": "object", "properties": {"value": inner}, "required": ["value"]}
+    checker = Checker(whole, name="submit")
+
+    def judge(value: Any) -> tuple[Any, str | None]:
+        wrong = checker.check({"value": value})[1]
+        return value, first_ten([one.removeprefix("value.").removeprefix("value: ") for one in wrong]) or None
+
+    return judge
 
 
 class Checker:

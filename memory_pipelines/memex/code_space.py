@@ -10,7 +10,7 @@ from memory_pipelines.memex.answers import Answer, Origin, read_answer
 from memory_pipelines.memex.budget import Meter
 from memory_pipelines.memex.calls import PYTHON, NativeCall, read_calls
 from memory_pipelines.memex.events import Block, Event, Observed
-from memory_pipelines.memex.kernels.base import MAIN, Kernel, Observation
+from memory_pipelines.memex.kernels.base import MAIN, Kernel, Observation, Spawn, Subagent
 from memory_pipelines.memex.looking import Looking, look
 from memory_pipelines.memex.prompt import (
     feedback,
@@ -18,6 +18,7 @@ from memory_pipelines.memex.prompt import (
     python_tool,
     rebound_text,
     refused_submit,
+    spawned_message,
     task_message,
     unread_submit,
 )
@@ -42,32 +43,65 @@ class _Step:
 class CodeRollout(Rollout):
     """A rollout whose model writes blocks of Python."""
 
-    def __init__(self, plan: Plan, *, kernel: Kernel, meter: Meter, record: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        kernel: Kernel,
+        meter: Meter,
+        record: Callable[[Event], None],
+        namespace: str = MAIN,
+        spawn: Spawn | None = None,
+    ) -> None:
         """Join the parts.
 
         Args:
             plan: what the agent is.
-            kernel: open, used by nobody else.
+            kernel: open, used by this agent and its subagents only.
             meter: counts what is spent.
             record: takes events.
+            namespace: of the kernel, in which the code runs.
+            spawn: starts subagents; None: there are none.
         """
         native = [python_tool()] if plan.form == "call" else []
         super().__init__(plan, meter=meter, record=record, native=native, mark=MARK)
         self._kernel = kernel
+        self._namespace = namespace
+        self._spawn = spawn
+        self.submitted: Any = None  # the accepted value in JSON form
         self._looking = Looking({}, [])
         self._warned = False  # a value that rests on nothing is refused once
 
     async def run(self, task: str, scope: Mapping[str, Any]) -> Any:
         """Work until a value is submitted; see `Rollout.run`. The scope becomes variables of the kernel."""
         plan = self._plan
-        await self._kernel.put(scope)
-        await self._kernel.expose(self._watched(), result=plan.result_schema)
+        await self._kernel.put(scope, namespace=self._namespace)
+        await self._expose()
         # Bound answers cannot look at the scope: it is there for the code of rules that answer in the model's place.
         shown: Mapping[str, Any] = {} if plan.bound else scope
         text, whole = look(shown, plan.look_tokens) if plan.look_tokens else ("", False)
         self._looking = Looking(shown, [tool.name for tool in plan.tools])
         self._looking.looked = self._looking.looked or whole
         self._begin(task_message(task, shown, look=text, notice=self._notice()))
+        return await self._loop()
+
+    async def run_spawned(self, asked: Subagent) -> Any:
+        """Work as a subagent until a value is submitted; see `Rollout.run`. The kernel has its scope already.
+
+        Args:
+            asked: what the code that started it said.
+        """
+        await self._expose()
+        self._looking = Looking(dict.fromkeys(asked.scope), [tool.name for tool in self._plan.tools])
+        self._begin(spawned_message(asked.task, asked.scope, result=asked.result, notice=self._notice()))
+        return await self._loop()
+
+    async def _expose(self) -> None:
+        await self._kernel.expose(
+            self._watched(), result=self._plan.result_schema, spawn=self._spawn, namespace=self._namespace
+        )
+
+    async def _loop(self) -> Any:
         while True:
             answer, steps = self._read(await self._ask())
             if answer.refused:
@@ -146,6 +180,7 @@ class CodeRollout(Rollout):
                 self._submitted(seen.value, "nothing in scope was looked at", sound=True)
                 return False, None, None
             self._submitted(seen.value, refused)
+            self.submitted = seen.value
             return refused is None, value, refused
         if seen.error is not None and _REFUSED in seen.error:
             refused = seen.error.partition(_REFUSED)[2].partition("\n")[2]
@@ -159,8 +194,8 @@ class CodeRollout(Rollout):
 
     async def _run_block(self, number: int, code: str, origin: Origin) -> Observation:
         turn = self._meter.turns
-        self._record(Block(turn=turn, number=number, namespace=MAIN, code=code, origin=origin))
-        seen = await self._kernel.run(code)
+        self._record(Block(turn=turn, number=number, namespace=self._namespace, code=code, origin=origin))
+        seen = await self._kernel.run(code, namespace=self._namespace)
         self._record(
             Observed(
                 turn=turn,

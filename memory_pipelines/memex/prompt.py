@@ -27,6 +27,7 @@ def system_prompt(
     instructions: str = "",
     output_chars: int = 10_000,
     channel: Literal["text", "tool"] = "text",
+    subagents: bool = False,
 ) -> str:
     """The rules of the work with a kernel, then what can be called, then the instructions.
 
@@ -38,14 +39,16 @@ def system_prompt(
         instructions: of the agent's owner.
         output_chars: where an observation is cut.
         channel: how code travels.
+        subagents: whether the code may start some.
 
     Returns:
         The text.
     """
+    callable_parts = [stubs(tools, result=result), *([_file("spawn.md").strip()] if subagents else [])]
     text = Template(_file("memex.md")).substitute(
         action=_sections("action.md")[channel],
         output_chars=f"{output_chars:,}",
-        stubs=stubs(tools, result=result),
+        stubs="\n\n".join(callable_parts),
         instructions=f"\n{instructions.strip()}" if instructions.strip() else "",
     )
     return text.strip()
@@ -119,15 +122,39 @@ def task_message(task: str, scope: Mapping[str, object], *, look: str = "", noti
     Returns:
         The text.
     """
-    parts = [task.strip()]
-    if scope:
-        rows = "\n".join(f"- {name}: {described(value)}" for name, value in scope.items())
-        parts.append(f"In scope:\n{rows}")
+    parts = [task.strip(), *_table({name: described(value) for name, value in scope.items()})]
     if look:
         parts.append(f"A first look, cut short:\n{look}")
     if notice:
         parts.append(notice)
     return "\n\n".join(parts)
+
+
+def spawned_message(
+    task: str, scope: Mapping[str, str], *, result: Mapping[str, Any] | None, notice: str | None = None
+) -> str:
+    """The task of a subagent; its system prompt is that of the agent, so what it submits is said here.
+
+    Args:
+        task: in words.
+        scope: names of the objects that it was given, and what each is.
+        result: JSON schema of its result, None for anything.
+        notice: a last line.
+
+    Returns:
+        The text.
+    """
+    given = stubs((), result={} if result is None else result)
+    how = f"This is a part of a larger work, and all of it that is yours. Its `submit` is another one:\n\n{given}"
+    parts = [task.strip(), *_table(scope), how]
+    if notice:
+        parts.append(notice)
+    return "\n\n".join(parts)
+
+
+def _table(rows: Mapping[str, str]) -> list[str]:
+    lines = "\n".join(f"- {name}: {what}" for name, what in rows.items())
+    return [f"In scope:\n{lines}"] if rows else []
 
 
 def observation_text(seen: Observation, *, number: int, blocks: int) -> str:

@@ -1,7 +1,8 @@
 """Writes what happens in a rollout, one JSON line each while it goes on."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
@@ -9,9 +10,10 @@ from typing import Self
 
 from pydantic import JsonValue
 
-from memory_pipelines.errors import UnavailableError
+from memory_pipelines.errors import MemoryPipelinesError, UnavailableError
 from memory_pipelines.memex.blobs import Blobs
-from memory_pipelines.memex.events import EVENT, Event
+from memory_pipelines.memex.budget import Meter
+from memory_pipelines.memex.events import EVENT, End, Event, Failed
 from memory_pipelines.memex.trajectory import Trajectory
 
 
@@ -32,6 +34,7 @@ class Recorder:
         self._events: list[Event] = []
         self._redact = redact
         self._path = path
+        self._children: dict[str, Recorder] = {}
         self._file: TextIOWrapper | None = None
         if path is None:
             return
@@ -65,10 +68,23 @@ class Recorder:
         except OSError as error:
             raise self._unwritable(error) from error
 
+    def child(self, name: str) -> "Recorder":
+        """Open the recorder of a subagent; its file is in the folder of this one.
+
+        Args:
+            name: its id.
+
+        Raises:
+            UnavailableError: the file cannot be written.
+        """
+        path = None if self._path is None else self._blobs.child(name)
+        made = self._children[name] = Recorder(path, redact=self._redact)
+        return made
+
     @property
     def trajectory(self) -> Trajectory:
-        """What happened until now."""
-        return Trajectory(self._events)
+        """What happened until now, in its subagents too."""
+        return Trajectory(self._events, children={name: one.trajectory for name, one in self._children.items()})
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +100,34 @@ class Recorder:
             f"the trajectory {self._path} cannot be written: {error.strerror}. Free space or choose another place.",
             path=str(self._path),
         )
+
+
+@contextmanager
+def closing(recorder: Recorder, meter: Meter) -> Generator[None]:
+    """Write down how a rollout ends, well or in an error, with what it has cost.
+
+    Args:
+        recorder: of the rollout.
+        meter: of its budget.
+    """
+    try:
+        yield
+        recorder.add(_end(meter, ok=True))
+    except BaseException as error:
+        # The boundary: whatever leaves, cancellation too, is written down with what it has cost, and goes on.
+        ours = isinstance(error, MemoryPipelinesError)
+        if ours:
+            error.facts["usage"] = meter.usage.model_dump()
+        try:
+            recorder.add(Failed(error=type(error).__name__, status=error.status if ours else "", message=str(error)))
+            recorder.add(_end(meter, ok=False))
+        except UnavailableError as unwritten:
+            error.add_note(f"its trajectory is not complete: {unwritten}")
+        raise
+
+
+def _end(meter: Meter, *, ok: bool) -> End:
+    return End(ok=ok, turns=meter.turns, usage=meter.usage, seconds=round(meter.seconds, 3))
 
 
 def _redacted(event: Event, redact: Callable[[str], str]) -> Event:

@@ -8,16 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
 from memory_pipelines.errors import BadOutputError, BudgetExceededError, ContextTooLongError, ToolError
 from memory_pipelines.gateway.base import Gateway, Request, Response, ToolCall
 from memory_pipelines.memex.answers import Problem
 from memory_pipelines.memex.budget import Meter
+from memory_pipelines.memex.checking import Judge
 from memory_pipelines.memex.events import Event, Feedback, LlmRequest, LlmResponse, Submitted, ToolCalled, recordable
 from memory_pipelines.memex.history import History
-from memory_pipelines.memex.kernels.spelling import complaints
 from memory_pipelines.memex.prompt import Form, feedback, shortened
 from memory_pipelines.memex.tools import Tool
 from memory_pipelines.text import clean_text
@@ -48,7 +47,7 @@ class Plan:
     system: str  # the system prompt
     form: Form  # what an answer should be
     tools: tuple[Tool, ...]
-    adapter: TypeAdapter[Any]  # the authority on submitted values
+    check: Judge  # the authority on submitted values
     result_schema: Mapping[str, Any] | None  # for quick feedback to the model; None for any value
     text_result: bool  # whether plain text may stand for the result
     answer_schema: Mapping[str, Any] | None  # binds the model's answers to JSON
@@ -224,10 +223,7 @@ class Rollout(ABC):
 
     def _checked(self, value: Any) -> tuple[Any, str | None]:
         """A submitted value as the result's type has it, or `path: message` lines that say why it is not."""
-        try:
-            return self._plan.adapter.validate_json(to_json(value)), None
-        except ValidationError as error:
-            return None, complaints(error)
+        return self._plan.check(value)
 
     def _submitted(self, value: Any, refused: str | None = None, *, sound: bool = False) -> None:
         """Record a submit and why it was refused; `sound` for a value that is not itself wrong."""

@@ -1,7 +1,7 @@
 """What happened in a rollout, read again: turn by turn, by kind of event, by a search."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -105,14 +105,24 @@ class Turn(_Kinds):
 class Trajectory(_Kinds):
     """The events of one rollout, in order."""
 
-    def __init__(self, events: Iterable[Event], *, blobs: Blobs | None = None, cut: bool = False) -> None:
+    def __init__(
+        self,
+        events: Iterable[Event],
+        *,
+        blobs: Blobs | None = None,
+        cut: bool = False,
+        children: "Mapping[str, Trajectory] | None" = None,
+    ) -> None:
         """Keep the events.
 
         Args:
             events: what happened.
             blobs: where the large values of events are that do not hold them.
             cut: whether the file they were read from ended in the middle of a line.
+            children: trajectories of subagents, by id, where they are not in files.
         """
+        self._blobs = blobs
+        self._given = dict(children or {})
         self.events: Events[Event] = Events(events, blobs)
         self.cut = cut
 
@@ -179,6 +189,25 @@ class Trajectory(_Kinds):
     def children(self) -> Events[Spawned]:
         """The subagents that were started."""
         return _only(self.events, Spawned)
+
+    def child(self, name: str) -> "Trajectory":
+        """What happened in a subagent.
+
+        Args:
+            name: its id, as `children` gives it.
+
+        Returns:
+            Its trajectory.
+
+        Raises:
+            NotFoundError: there is none of this id; lists those that are.
+        """
+        if name in self._given:
+            return self._given[name]
+        if self._blobs is None or not any(event.child == name for event in _stored(self.events, Spawned)):
+            known = ", ".join(event.child for event in self.children) or "none"
+            raise NotFoundError(f"there is no subagent {name!r}; there are: {known}", name=name)
+        return Trajectory.load(self._blobs.child(name))
 
     @property
     def turns(self) -> tuple[Turn, ...]:

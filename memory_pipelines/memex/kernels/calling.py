@@ -43,7 +43,7 @@ class Calls:
         self._tools: dict[str, dict[str, Tool]] = {}  # by namespace and name
         self._spawns: dict[str, Spawn] = {}  # by namespace
         self._made: list[Made] = []  # under way
-        self._spawned = 0
+        self.spawned: set[str] = set()  # namespaces of subagents
 
     @property
     def waiting(self) -> list[Made]:
@@ -105,8 +105,8 @@ class Calls:
             asked = _Asked.model_validate(made.call.arguments)
         except ValidationError as error:
             raise FrameError(f"a subagent that does not fit: {error.errors()[0]['msg']}") from error
-        self._spawned += 1
-        namespace = f"{made.call.namespace}.{self._spawned}"
+        namespace = f"{made.call.namespace}.{len(self.spawned) + 1}"
+        self.spawned.add(namespace)
         if self._connection is not None:
             self._connection.send({"type": "share", "call": made.call.id, "namespace": namespace})
         self.journal.shared(made, namespace)

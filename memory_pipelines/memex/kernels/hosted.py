@@ -186,8 +186,10 @@ class HostedKernel(ABC):
             except FrameError as error:
                 return Observation(error=f"the block is too large: {error}")
             except BaseException:
-                # Whoever cancels it, and errors that end the work: the block goes on without anybody to see its end.
-                self._journal.broken("a block was given up")
+                # The boundary: cancelled, or an error that ends the work. Nobody sees the end of the block, which goes on
+                # unless its worker has ended too.
+                if connection.why is None:
+                    self._journal.broken("a block was given up")
                 raise
             self._journal.ended(run, done, own)
         return Observation(
@@ -286,6 +288,8 @@ class HostedKernel(ABC):
         """Give a worker what the host gave at the start, and nothing else; subagents end with what they shared."""
         self._journal = self._calls.journal = Journal()
         self._calls.cancel()
+        for namespace in self._calls.spawned & self._given.keys():
+            del self._given[namespace]
         for namespace in self._given:
             for message in (self._expose_message(namespace), self._put_message(namespace, None)):
                 fresh.send(message)
