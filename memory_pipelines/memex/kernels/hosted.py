@@ -186,8 +186,8 @@ class HostedKernel(ABC):
             except FrameError as error:
                 return Observation(error=f"the block is too large: {error}")
             except BaseException:
-                # The boundary: cancelled, or an error that ends the work. Nobody sees the end of the block, which goes on
-                # unless its worker has ended too.
+                # The boundary: cancelled, or an error that ends the work. Where its worker lives, nobody sees the end
+                # of this block.
                 if connection.why is None:
                     self._journal.broken("a block was given up")
                 raise
