@@ -14,7 +14,7 @@ from memory_pipelines.stages.languages import TOPICS, Language, language, langua
 from memory_pipelines.stages.times import has_relative_time, resolve
 from memory_pipelines.wording import LEFT_OUT, Span, is_question, question_of, sentences, words
 
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 """Changes when the rules find something else in the same conversation."""
 
 MOST = 12
@@ -81,6 +81,8 @@ def _best(found: Sequence[_Found], session_id: str, most: int) -> list[_Found]:
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    if any(char.isdigit() for word in one ^ other for char in word):
+        return False  # "after 10 minutes, not 15" corrects what it is so like
     return bool(one) and len(one & other) >= _ALIKE * len(one | other)
 
 

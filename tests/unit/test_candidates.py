@@ -251,3 +251,10 @@ def test_what_people_say_of_their_work_is_no_instruction(text: str) -> None:
 )
 def test_instructions_to_the_machine_are_seen(text: str) -> None:
     assert looks_like_instruction(text)
+
+
+def test_a_sentence_that_differs_in_a_number_is_no_repetition() -> None:
+    old = "Our on-call rule is to page the secondary after 15 minutes without an acknowledgement."
+    new = "Our on-call rule is to page the secondary after 10 minutes without an acknowledgement."
+
+    assert [one.text for one in found(old, new, old)] == [old, new]
