@@ -9,6 +9,9 @@ from memory_pipelines.errors import BadOutputError, BudgetExceededError
 from memory_pipelines.gateway.base import Gateway
 from memory_pipelines.memex import Agent, Budget, Limits, Tool
 from memory_pipelines.redaction import redact
+from memory_pipelines.stages.base import Effort
+
+_ANSWER_TOKENS = 2048  # of one answer, where the work does not say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,7 @@ class RolloutDesk:
         scope: Mapping[str, Any] | None = None,
         tools: Sequence[Tool] = (),
         answer_schema: Mapping[str, Any] | None = None,
+        effort: Effort | None = None,
     ) -> Any:
         """Run one rollout; see stages.base.Desk."""
         agent: Agent[Any] = Agent(
@@ -42,7 +46,9 @@ class RolloutDesk:
             result=result,
             gateway=self.gateway,
             limits=self.limits,
-            budget=self.budget,
+            budget=self._budget_for(effort),
+            max_tokens=effort.answer_tokens if effort else _ANSWER_TOKENS,
+            look_tokens=effort.look_tokens if effort else 0,
             purpose=purpose,
             answer_schema=answer_schema,
             trajectory=self.trajectory() if self.trajectory else None,
@@ -56,3 +62,11 @@ class RolloutDesk:
                 raise
             raise BadOutputError(f"no usable answer: {error.message}", reason="budget", **error.facts) from error
         return outcome.value
+
+    def _budget_for(self, effort: Effort | None) -> Budget:
+        """The narrower of what the work may take and what the desk allows."""
+        own = self.budget
+        if effort is None:
+            return own
+        tokens = effort.tokens if own.tokens is None else min(own.tokens, effort.tokens)
+        return own.model_copy(update={"turns": min(own.turns, effort.turns), "tokens": tokens})

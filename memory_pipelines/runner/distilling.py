@@ -1,4 +1,7 @@
-"""The stage distill of one actor: window by window, each with its facts in one transaction."""
+"""The stage distill of one actor: piece by piece, each with its facts in one transaction.
+
+A piece is one window for a small model, and several in a row for a strong one.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +21,8 @@ from memory_pipelines.runner.pieces import (
 )
 from memory_pipelines.runner.work import ActorWork, beside
 from memory_pipelines.stages import distill, windows
+from memory_pipelines.stages.effort import STRETCH
+from memory_pipelines.stages.scope import spans
 
 FAILED_RUNS = 3
 """After failing in so many runs a window is set aside, so that later conversation goes on."""
@@ -56,12 +61,10 @@ async def distill_actor(work: ActorWork) -> SetAsideError | None:
         outdated=await beside(progress.outdated, pipeline, actor_id),
     )
     reading = _Reading(work, known, redact_entries(await beside(progress.entries, pipeline, actor_id)))
+    most = STRETCH if settings.profile == "strong" else 1
     aside: SetAsideError | None = None
-    for window in map(redact_window, plan):
-        try:
-            await reading.read(window)
-        except (StageError, ContextTooLongError) as error:
-            aside = await reading.failed(window, error)
+    for stretch in windows.stretches(plan, most=most):
+        aside = await reading.read_all(stretch) or aside
     return aside
 
 
@@ -71,13 +74,35 @@ class _Reading:
     known: Known
     entries: Sequence[Entry]
 
-    async def read(self, window: Window) -> None:
-        work = self.work
+    async def read_all(self, stretch: Sequence[Window]) -> SetAsideError | None:
+        """Read windows in one go; where that fails, one by one, so that what is bad in one is not held against all."""
+        if len(stretch) > 1:
+            try:
+                await self.read(stretch)
+            except (StageError, ContextTooLongError):
+                await self.work.forget("distill")
+            else:
+                return None
+        aside: SetAsideError | None = None
+        for window in stretch:
+            try:
+                await self.read([window])
+            except (StageError, ContextTooLongError) as error:
+                aside = await self.failed(window, error)
+        return aside
+
+    async def read(self, stretch: Sequence[Window]) -> None:
+        """Read windows as one piece of work, and commit it."""
+        work, window = self.work, redact_window(windows.join(stretch))
         facts: list[Fact] = []
         dropped: Mapping[str, int] = {}
         if distill.needs_model(window):
             found = await distill.distill(
-                window, entries=self.entries, desk=work.desk("distill"), settings=work.settings()
+                window,
+                entries=self.entries,
+                desk=work.desk("distill"),
+                settings=work.settings(),
+                parts=spans(stretch),
             )
             grounded = ground(found.candidates, window)
             facts, gone = facts_of(grounded.facts, window, work=work, known=self.known)

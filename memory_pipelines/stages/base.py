@@ -23,6 +23,15 @@ class StageSettings(Record):
     now: Moment
 
 
+class Effort(Record):
+    """What one rollout may take, where that depends on its work. The desk's own budget bounds it too."""
+
+    turns: int  # answers of the model
+    tokens: int  # prompt and answer of all calls
+    answer_tokens: int  # of one answer
+    look_tokens: int = 0  # of the scope in the first message; 0 shows names, types and sizes
+
+
 class Desk(Protocol):
     """Where a stage has its rollouts done: the runner makes one per actor and stage, with model, kernel and budgets."""
 
@@ -35,6 +44,7 @@ class Desk(Protocol):
         scope: Mapping[str, Any] | None = None,
         tools: Sequence[Tool] = (),
         answer_schema: Mapping[str, Any] | None = None,
+        effort: Effort | None = None,
     ) -> Any:
         """Run one rollout.
 
@@ -45,6 +55,7 @@ class Desk(Protocol):
             scope: live objects for the `strong` profile and the tools.
             tools: what code may call; read-only.
             answer_schema: JSON schema that binds the answer in the `small` profile.
+            effort: bounds of this rollout in the `strong` profile; default the desk's own.
 
         Returns:
             The submitted value, of type `result`.

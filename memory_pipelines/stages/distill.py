@@ -1,4 +1,4 @@
-"""The first stage: one window of conversation in, candidate facts out. The host looks for their evidence afterwards."""
+"""The first stage: a piece of conversation in, candidate facts out. The host looks for their evidence afterwards."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,16 @@ from memory_pipelines.memex.tools import Tool, tool_of
 from memory_pipelines.records import Candidate, Entry, Turn, Window
 from memory_pipelines.stages.base import Desk, Distilled, StageSettings
 from memory_pipelines.stages.candidates import MOST, RULES_VERSION, propose
+from memory_pipelines.stages.effort import effort_of, reads_alone
 from memory_pipelines.stages.languages import TOPICS, language_of
+from memory_pipelines.stages.scope import WindowSpan, remembered, said, spans
 from memory_pipelines.stages.times import has_relative_time, resolve
 from memory_pipelines.wording import find_verbatim, question_of, words
 
 
 @cache
-def _prompt(profile: str) -> str:
-    return (files("memory_pipelines.stages") / "prompts" / f"distill_{profile}.md").read_text(encoding="utf-8")
+def _prompt(name: str) -> str:
+    return (files("memory_pipelines.stages") / "prompts" / f"distill_{name}.md").read_text(encoding="utf-8")
 
 
 ANSWER_SCHEMA: Mapping[str, Any] = {
@@ -43,7 +45,7 @@ _LANGUAGES = {"es": "español", "zh": "中文", "ar": "العربية"}
 
 
 def _version() -> str:
-    made_by = [_prompt("small"), _prompt("strong"), repr(ANSWER_SCHEMA), RULES_VERSION]
+    made_by = [_prompt("small"), _prompt("strong"), _prompt("long"), repr(ANSWER_SCHEMA), RULES_VERSION]
     return f"distill-{hashlib.sha256(chr(0).join(made_by).encode()).hexdigest()[:12]}"
 
 
@@ -56,14 +58,22 @@ def needs_model(window: Window) -> bool:
     return any(turn.speaker == "actor" and any(char.isalpha() for char in turn.text) for turn in window.turns)
 
 
-async def distill(window: Window, *, entries: Sequence[Entry], desk: Desk, settings: StageSettings) -> Distilled:
-    """Extract candidate facts from one window.
+async def distill(
+    window: Window,
+    *,
+    entries: Sequence[Entry],
+    desk: Desk,
+    settings: StageSettings,
+    parts: Sequence[WindowSpan] = (),
+) -> Distilled:
+    """Extract candidate facts from one window, or from several that were joined for a strong model.
 
     Args:
         window: new turns of one actor with what was said before; already redacted.
         entries: what is remembered of the actor, for the `strong` profile.
         desk: does the rollout.
         settings: of the pipeline and the model.
+        parts: the windows that were joined; none for a window that is read whole.
 
     Returns:
         Candidates with dates resolved. Their evidence is not checked yet.
@@ -84,31 +94,70 @@ async def distill(window: Window, *, entries: Sequence[Entry], desk: Desk, setti
             answer_schema=ANSWER_SCHEMA,
         )
     else:
+        parts = parts or spans([window])
         found = await desk.ask(
             purpose="distill",
-            task=Template(_prompt("strong"))
-            .substitute(topics=", ".join(TOPICS), instructions=_wishes(settings.instructions))
-            .strip(),
+            task=strong_task(parts, settings=settings),
             result=list[Candidate],
-            scope={"items": list(window.turns), "earlier": list(window.context), "entries": list(entries)},
-            tools=[rules_of(window)],
+            scope={
+                "items": said(window.turns),
+                "windows": list(parts),
+                "earlier": said(window.context),
+                "entries": remembered(entries),
+                "instructions": settings.instructions.strip(),
+            },
+            tools=[rules_of(window), quotes_of(window)],
+            effort=effort_of(window.tokens, settings, parts=len(parts)),
         )
     candidates: list[Candidate] = list(found)
     return Distilled(candidates=tuple(_dated(candidate, window) for candidate in candidates))
 
 
 def rules_of(window: Window) -> Tool:
-    """Make the tool `candidate_facts()`, which finds candidates in a window by fixed rules.
+    """Make the tool `candidate_facts`, which finds candidates in a window by fixed rules.
 
     Args:
         window: what the rules read.
     """
 
-    def candidate_facts() -> list[Candidate]:
-        """Find candidate facts by fixed rules: sentences of the actor that look lasting. No language model."""
-        return propose(window.turns, context=window.context)
+    def candidate_facts(start: int = 0, stop: int | None = None) -> list[Candidate]:
+        """Find candidate facts in items[start:stop] by fixed rules: the actor's sentences that look lasting. No LLM."""
+        first, last, _ = slice(start, stop).indices(len(window.turns))
+        return propose(window.turns[first:last], context=(*window.context, *window.turns[:first]))
 
     return tool_of(candidate_facts)
+
+
+def quotes_of(window: Window) -> Tool:
+    """Make the tool `missing_quotes`, which holds quotes against what the actor said.
+
+    Args:
+        window: where the quotes should stand.
+    """
+    texts = [turn.text for turn in window.turns if turn.speaker == "actor"]
+
+    def missing_quotes(quotes: list[str]) -> list[str]:
+        """Give those of the quotes that no new item of the actor holds word for word."""
+        return [quote for quote in quotes if not any(find_verbatim(quote, text) for text in texts)]
+
+    return tool_of(missing_quotes)
+
+
+def strong_task(parts: Sequence[WindowSpan], *, settings: StageSettings) -> str:
+    """Write the task for the `strong` profile: how to work, and what to keep; the conversation is in scope.
+
+    Args:
+        parts: the windows that there are to read.
+        settings: of the pipeline and the model.
+    """
+    tokens = sum(part.tokens for part in parts)
+    long = "" if reads_alone(len(parts), tokens, settings) else _prompt("long")
+    task = Template(_prompt("strong")).substitute(
+        long=Template(long).substitute(windows=len(parts), tokens=f"{tokens:,}"),
+        topics=", ".join(TOPICS),
+        instructions=_wishes(settings.instructions),
+    )
+    return task.strip()
 
 
 def small_task(window: Window, *, instructions: str = "") -> str:

@@ -2,55 +2,25 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import resources
-from string import Template
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
-from memory_pipelines.memex.tools import tool_of
 from memory_pipelines.records import Change, Entry, Tie
 from memory_pipelines.stages.base import Desk, StageSettings
 from memory_pipelines.stages.files import (
     File,
-    Key,
-    Operation,
     Plan,
     carry_out,
     labels_of,
-    operations_of,
     plan_of,
 )
 from memory_pipelines.stages.layout import Layout, describe, layout_of
 from memory_pipelines.stages.lines import normal
+from memory_pipelines.stages.maintain_task import ask
 from memory_pipelines.stages.upkeep import files_of, fold_exact, settle, shorten, suggest
-from memory_pipelines.wording import tokens_of
 
-PROMPT_VERSION = "maintain-2"
+PROMPT_VERSION = "maintain-3"
 """Changes when the task or the answer's form does."""
 
-_LONGEST = 400  # characters of a line in the task
-_FIXED = 500  # tokens of the task beside lines and instructions
-_LABEL = 5  # tokens of a label in the answer
 _ROUNDS = 3  # a split may have to be split again
-
-
-class Operations(BaseModel):
-    """The steps to take; none when the entries are well as they are."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    operations: tuple[Operation, ...] = ()
-
-
-class Shown(BaseModel):
-    """A line as tools show it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    label: str
-    path: str
-    text: str
 
 
 async def maintain(
@@ -82,7 +52,9 @@ async def maintain(
         after, done = settle(before, layout=layout, longest=longest)
     else:
         plan = certain
-        for group in _groups(wanted):
+        # A strong model sees all entries at once: it may find that two belong together where the rules see nothing.
+        everything = {file.path for file in before}
+        for group in [everything] if settings.profile == "strong" else _groups(wanted):
             plan = await _decide(before, group, wanted.within(group), layout, desk, settings, after=plan)
         after, done = carry_out(plan, before), [plan]
         for _ in range(_ROUNDS):
@@ -107,32 +79,13 @@ async def _decide(
     """Ask about one group of files that have to do with each other; the rules decide what is too long to ask."""
     involved = [file for file in files if file.path in group]
     labels = labels_of(involved)
-    task = _task(involved, labels, rules, layout, settings)
-    room = settings.context_tokens - settings.answer_tokens
-    if tokens_of(task) > room - _FIXED or len(labels) * _LABEL > settings.answer_tokens:
+    answer = await ask(desk, involved, labels, rules, layout, settings)
+    if answer is None:
         return after.plus(rules)
-
-    def suggest_maintenance() -> Operations:
-        """What fixed rules would do."""
-        return Operations(operations=tuple(operations_of(rules, labels)))
-
-    def similar_entries(path: str) -> list[Shown]:
-        """The lines of the entries that have to do with this one."""
-        return [shown for shown in _shown(involved, labels) if shown.path != path]
-
-    strong = settings.profile == "strong"
     paths = [*layout.paths(), *rules.moves.values()]
-    answer: Operations = await desk.ask(
-        purpose="maintain",
-        task=task,
-        result=Operations,
-        scope={"lines": [shown.model_dump() for shown in _shown(involved, labels)]} if strong else {},
-        tools=[tool_of(suggest_maintenance), *([tool_of(similar_entries)] if strong else [])],
-        answer_schema=None if strong else _schema(labels),
-    )
     named = [step.to for step in answer.operations if step.op == "move" and layout.allows(step.to)]
     plan = plan_of(answer.operations, files=files, labels=labels, paths=[*paths, *named], after=after)
-    if not strong:
+    if settings.profile == "small":
         plan = _without_renames(plan, involved, rules)
     return after.plus(rules) if answer.operations and plan == after else plan
 
@@ -163,60 +116,6 @@ def _groups(plan: Plan) -> list[set[str]]:
                 apart.append(group)
         groups = [*apart, joined]
     return groups
-
-
-def _shown(files: Sequence[File], labels: Mapping[str, Key]) -> list[Shown]:
-    texts = {(file.path, line.number): line.text for file in files for line in file.lines}
-    return [Shown(label=label, path=key[0], text=texts[key]) for label, key in labels.items()]
-
-
-def _task(
-    files: Sequence[File], labels: Mapping[str, Key], rules: Plan, layout: Layout, settings: StageSettings
-) -> str:
-    name = "maintain_strong.md" if settings.profile == "strong" else "maintain.md"
-    template = Template(resources.files("memory_pipelines.stages").joinpath("prompts", name).read_text("utf-8"))
-    shown: list[str] = []
-    for file in files:
-        over = (
-            f", more than {settings.max_entry_chars}: split it" if len(file.content) > settings.max_entry_chars else ""
-        )
-        shown.append(f"{file.path} ({len(file.content)} characters{over})")
-        heading = ""
-        headings = {line.number: line.heading for line in file.lines}
-        for one in _shown([file], {label: key for label, key in labels.items() if key[0] == file.path}):
-            above = headings[labels[one.label][1]]
-            if above != heading:
-                heading = above
-                shown.append(f"# {heading}")
-            flat = " ".join(one.text.split())
-            shown.append(f"{one.label}: {flat if len(flat) <= _LONGEST else flat[:_LONGEST] + '…'}")
-        shown.append("")
-    instructions = settings.instructions.strip()
-    return template.substitute(
-        longest=settings.max_entry_chars,
-        entries="\n".join(shown).strip(),
-        paths=", ".join(dict.fromkeys([*rules.moves.values(), *layout.paths()[:40]])),
-        instructions=f"\nInstructions of the pipeline:\n{instructions}\n" if instructions else "",
-    )
-
-
-def _schema(labels: Mapping[str, Key]) -> dict[str, Any]:
-    step = {
-        "type": "object",
-        "properties": {
-            "op": {"type": "string", "enum": ["move", "drop"]},
-            "lines": {"type": "array", "items": {"type": "string", "enum": list(labels)}, "minItems": 1},
-            "to": {"type": "string"},
-        },
-        "required": ["op", "lines", "to"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"operations": {"type": "array", "items": step, "maxItems": len(labels)}},
-        "required": ["operations"],
-        "additionalProperties": False,
-    }
 
 
 def _changes(

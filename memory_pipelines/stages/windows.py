@@ -1,6 +1,7 @@
 """Cuts what is unread into windows, each the work of one model call. Pure, and the same from the same start."""
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from memory_pipelines.stages.base import Profile
 from memory_pipelines.stages.reading import turns_of
 from memory_pipelines.wording import question_of, tokens_of
 
-__all__ = ["CONTEXT_TURNS", "plan", "shown_tokens", "tokens_of"]
+__all__ = ["CONTEXT_TURNS", "join", "plan", "shown_tokens", "stretches", "tokens_of"]
 
 CONTEXT_TURNS = 4
 """How many turns before a window are given for understanding; what the person answers is always among them."""
@@ -78,6 +79,44 @@ def plan(
     return windows
 
 
+def stretches(windows: Sequence[Window], *, most: int) -> list[list[Window]]:
+    """Put windows that follow each other together, for a rollout that reads several of them.
+
+    Args:
+        windows: in order.
+        most: windows of one stretch.
+
+    Returns:
+        All windows, in order, in stretches of about the same length.
+    """
+    count = -(-len(windows) // most)
+    cuts = [len(windows) * number // count for number in range(count + 1)] if count else [0]
+    return [list(windows[start:stop]) for start, stop in itertools.pairwise(cuts)]
+
+
+def join(windows: Sequence[Window]) -> Window:
+    """Make one window of several that follow each other: one piece of work, committed at once.
+
+    Args:
+        windows: at least one, in order.
+
+    Returns:
+        All their turns, in order, with the context that is not itself among them; a single window as it is.
+    """
+    if len(windows) == 1:
+        return windows[0]
+    turns = tuple(turn for window in windows for turn in window.turns)
+    new = set(turns)
+    before = dict.fromkeys(turn for window in windows for turn in window.context)
+    return Window(
+        id=_digest([window.id for window in windows]),
+        segments=_merged(segment for window in windows for segment in window.segments),
+        turns=turns,
+        context=tuple(turn for turn in before if turn not in new),
+        tokens=sum(window.tokens for window in windows),
+    )
+
+
 def shown_tokens(turn: Turn, profile: Profile) -> int:
     """Estimate what of a turn enters the model's context."""
     if profile == "strong" or turn.speaker == "actor":
@@ -120,19 +159,28 @@ def _context(earlier: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _window(pieces: Sequence[_Piece], *, pipeline_id: str, actor_id: str) -> Window:
-    segments: list[Segment] = []
-    context: list[Turn] = []
-    for piece in pieces:
-        if segments and segments[-1].session_id == piece.segment.session_id:
-            segments[-1] = segments[-1].model_copy(update={"last": piece.segment.last})
-        else:
-            segments.append(piece.segment)
-            context.extend(piece.before)
-    named = [pipeline_id, actor_id, [[one.session_id, one.first, one.last] for one in segments]]
+    segments = _merged(piece.segment for piece in pieces)
+    sessions = itertools.groupby(pieces, key=lambda piece: piece.segment.session_id)
+    context = [turn for _, own in sessions for turn in next(own).before]
     return Window(
-        id=hashlib.sha256(json.dumps(named).encode()).hexdigest()[:32],
-        segments=tuple(segments),
+        id=_digest([pipeline_id, actor_id, [[one.session_id, one.first, one.last] for one in segments]]),
+        segments=segments,
         turns=tuple(turn for piece in pieces for turn in piece.turns),
         context=tuple(context),
         tokens=sum(piece.tokens for piece in pieces),
     )
+
+
+def _merged(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    """Segments of one session that follow each other as one."""
+    merged: list[Segment] = []
+    for segment in segments:
+        if merged and merged[-1].session_id == segment.session_id:
+            merged[-1] = merged[-1].model_copy(update={"last": segment.last})
+        else:
+            merged.append(segment)
+    return tuple(merged)
+
+
+def _digest(named: object) -> str:
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()[:32]

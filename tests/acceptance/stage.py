@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 import dagster as dg
 
@@ -78,11 +79,15 @@ def play(
     *,
     clock: Callable[[], datetime] = utc_now,
     kernel: str = "inprocess",
+    window_tokens: int = 2000,
+    profile: Literal["small", "strong"] = "small",
     **policy: object,
 ) -> Iterator[Play]:
     """Open an app with one pipeline whose model is `scripted`."""
-    gateway = ScriptedGateway(answers)
-    settings = read_settings(home=folder / "home", model="scripted", kernel=kernel, trajectories=False)
+    gateway = ScriptedGateway(answers, profile=profile)
+    settings = read_settings(
+        home=folder / "home", model="scripted", kernel=kernel, window_tokens=window_tokens, trajectories=False
+    )
     app = open_app(settings, gateway=gateway, clock=clock)
     try:
         if not app.pipelines.list():

@@ -3,11 +3,10 @@
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from stage_kit import SAID, desk, settings, turn, window
 
 from memory_pipelines import samples
 from memory_pipelines.errors import BadOutputError, RefusedError
@@ -16,63 +15,19 @@ from memory_pipelines.gateway.offline import OfflineGateway
 from memory_pipelines.guards.grounding import Grounding, ground
 from memory_pipelines.importers.base import ImportOptions
 from memory_pipelines.importers.native import NativeImporter
-from memory_pipelines.memex import Agent, Tool
-from memory_pipelines.records import Item, Segment, Session, SessionNews, Turn, Window
+from memory_pipelines.records import Item, Session, SessionNews, Window
 from memory_pipelines.redaction import redact, redact_json
 from memory_pipelines.stages import windows
-from memory_pipelines.stages.base import Distilled, Profile, StageSettings
+from memory_pipelines.stages.base import Distilled, Profile
 from memory_pipelines.stages.distill import PROMPT_VERSION, distill, needs_model, small_task
 from memory_pipelines.testing import ScriptedGateway
 from memory_pipelines.wording import tokens_of
 
-SAID = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)  # a Monday
 EXPECTED: dict[str, dict[str, Any]] = json.loads(samples.expected().read_text(encoding="utf-8"))
 
 
-class Desk:
-    """Does rollouts with a real agent in this process."""
-
-    def __init__(self, gateway: Gateway, model: str = "scripted") -> None:
-        self.gateway = gateway
-        self.model = model
-
-    async def ask(
-        self,
-        *,
-        purpose: str,
-        task: str,
-        result: Any,
-        scope: Mapping[str, Any] | None = None,
-        tools: Sequence[Tool] = (),
-        answer_schema: Mapping[str, Any] | None = None,
-    ) -> Any:
-        agent = Agent(
-            model=self.model,
-            gateway=self.gateway,
-            kernel="inprocess",
-            result=result,
-            tools=tools,
-            answer_schema=answer_schema,
-            purpose=purpose,
-        )
-        return (await agent.run(task, scope=scope)).value
-
-
-def settings(**more: Any) -> StageSettings:
-    return StageSettings(now=SAID, **more)
-
-
-def turn(text: str, *, position: int = 1, speaker: Any = "actor") -> Turn:
-    return Turn(session_id="s", item_id=f"i{position}", position=position, speaker=speaker, text=text, said_at=SAID)
-
-
-def window(*turns: Turn, context: Sequence[Turn] = ()) -> Window:
-    last = max((one.position for one in turns), default=1)
-    return Window(id="w", segments=(Segment(session_id="s", first=1, last=last),), turns=turns, context=tuple(context))
-
-
 def run(read: Window, gateway: Gateway, *, model: str = "scripted", **more: Any) -> Distilled:
-    return asyncio.run(distill(read, entries=(), desk=Desk(gateway, model), settings=settings(**more)))
+    return asyncio.run(distill(read, entries=(), desk=desk(gateway, model), settings=settings(**more)))
 
 
 def sample_windows(profile: Profile = "small") -> dict[str, list[Window]]:
@@ -109,7 +64,7 @@ def found() -> dict[str, list[Grounding]]:
         for actor, planned in sample_windows().items():
             facts[actor] = []
             for one in planned:
-                distilled = await distill(one, entries=(), desk=Desk(OfflineGateway(), OFFLINE), settings=settings())
+                distilled = await distill(one, entries=(), desk=desk(OfflineGateway(), OFFLINE), settings=settings())
                 facts[actor] += ground(distilled.candidates, one).facts
         return facts
 
@@ -236,7 +191,7 @@ def test_the_small_prompt_is_short() -> None:
 def test_a_strong_model_reads_its_scope_and_submits_with_quotes() -> None:
     code = """```python
 for turn in items:
-    print(turn.speaker, turn.text)
+    print(turn.role, turn.text)
 submit([{"text": "User lives in Oslo.", "kind": "fact", "quote": "I live in Oslo", "topic": "home"}])
 ```"""
     gateway = ScriptedGateway([code])

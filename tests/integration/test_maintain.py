@@ -13,7 +13,8 @@ from memory_pipelines.guards.changes import apply, check, nothing_lost
 from memory_pipelines.memex.tools import Tool
 from memory_pipelines.records import Change, Entry, Tie
 from memory_pipelines.stages.base import StageSettings
-from memory_pipelines.stages.maintain import Operations, maintain
+from memory_pipelines.stages.maintain import maintain
+from memory_pipelines.stages.maintain_task import Operations
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

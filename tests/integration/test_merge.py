@@ -12,7 +12,8 @@ from memory_pipelines.guards.changes import check
 from memory_pipelines.memex.tools import Tool
 from memory_pipelines.records import Entry, Fact, FactKind, Source
 from memory_pipelines.stages.base import Merged, StageSettings
-from memory_pipelines.stages.merge import Decisions, merge
+from memory_pipelines.stages.decisions import Decisions
+from memory_pipelines.stages.merge import merge
 
 DAY = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -430,7 +431,7 @@ def test_the_strong_profile_can_search_and_name_any_line() -> None:
     merged = run([fact], [ENTRY], desk=Strong(), profile="strong")
 
     assert "Graz" not in merged.changes[0].content
-    assert seen[0][0]["label"] == "F1"
+    assert (seen[0][0].label, [line.text for line in seen[0][0].near]) == ("F1", ["Likes green tea with honey"])
 
 
 def test_text_of_facts_stays_one_line() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.records import Item, Session, SessionNews, Window
-from memory_pipelines.stages.windows import plan, shown_tokens
+from memory_pipelines.stages.windows import join, plan, shown_tokens, stretches
 from memory_pipelines.wording import tokens_of
 
 DAY = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -202,3 +202,35 @@ def test_a_budget_must_be_positive() -> None:
 )
 def test_tokens_are_counted_by_script(text: str, tokens: int) -> None:
     assert tokens_of(text) == tokens
+
+
+@given(sessions, st.integers(1, 60), st.integers(1, 5))
+def test_joined_windows_hold_what_each_holds(made: list[tuple[list[Any], int, int]], budget: int, most: int) -> None:
+    all_news = [news(f"s{n}", data, first=first, day=day) for n, (data, first, day) in enumerate(made)]
+    windows = planned(*all_news, budget=budget, profile="strong")
+    parts = stretches(windows, most=most)
+
+    assert [one for part in parts for one in part] == windows
+    assert all(1 <= len(part) <= most for part in parts)
+    assert not parts or max(map(len, parts)) - min(map(len, parts)) <= 1
+    for part in parts:
+        joined = join(part)
+        assert joined.turns == tuple(turn for one in part for turn in one.turns)
+        assert joined.tokens == sum(one.tokens for one in part)
+        assert not set(joined.context) & set(joined.turns)
+        assert set(joined.context) | set(joined.turns) >= {turn for one in part for turn in one.context}
+        covered = [(s.session_id, p) for one in part for s in one.segments for p in range(s.first, s.last + 1)]
+        assert [(s.session_id, p) for s in joined.segments for p in range(s.first, s.last + 1)] == covered
+
+
+def test_windows_of_one_session_become_one_segment_with_the_context_before_the_first() -> None:
+    before = [agent("Where do you live?")]
+    windows = planned(news("s", [user("word " * 60), user("word " * 61)], first=3, before=before), budget=90)
+    joined = join(windows)
+
+    assert [(one.first, one.last) for window in windows for one in window.segments] == [(3, 3), (4, 4)]
+    assert [(one.first, one.last) for one in joined.segments] == [(3, 4)]
+    assert [turn.text for turn in joined.context] == ["Where do you live?"]
+    assert joined.id not in {window.id for window in windows}
+    assert join(windows[:1]) is windows[0]
+    assert stretches([], most=3) == []
