@@ -34,7 +34,7 @@ def on(test: Callable[[Kernel], Awaitable[None]], name: str = "subprocess", **na
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("kind", ["FILES", "NETWORK", "PROCESSES", "SABOTAGE"])
+@pytest.mark.parametrize("kind", ["FILES", "NETWORK", "PROCESSES", "SABOTAGE", "FRAMES"])
 def test_attacks_come_to_nothing(kind: str, name: str, tmp_path: Path) -> None:
     async def test(kernel: Kernel) -> None:
         for attack in getattr(attacks, kind):
@@ -42,6 +42,50 @@ def test_attacks_come_to_nothing(kind: str, name: str, tmp_path: Path) -> None:
 
     with attacks.host(tmp_path / "host") as aims:
         on(test, name)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_fresh_kernel_holds_nothing_of_others(name: str) -> None:
+    code = """
+import os, stat
+kinds = []
+for fd in range(64):
+    try:
+        mode = os.fstat(fd).st_mode
+    except OSError:
+        continue
+    kinds.append('null' if stat.S_ISCHR(mode) else 'socket' if stat.S_ISSOCK(mode) else oct(stat.S_IFMT(mode)))
+sorted(kinds)
+"""
+
+    async def test(kernel: Kernel) -> None:
+        seen = await kernel.run(code)
+        # Standard streams, the connection, the pair by which its loop wakes itself, and what the loop waits on.
+        assert seen.output == str(["0o0", *["null"] * 3, *["socket"] * 3])
+
+    on(test, name)
+
+
+def test_kernels_from_one_fork_server_share_nothing() -> None:
+    change = """
+import builtins, ctypes, math, textwrap
+builtins.left = textwrap.left = math.left = 'left'
+ctypes.memmove(id(math.tau) + 16, ctypes.byref(ctypes.c_double(4.0)), 8)
+textwrap.dedent.__code__ = (lambda *_, **__: 'changed').__code__
+math.tau, textwrap.dedent("1")
+"""
+    look = (
+        "import builtins, math, textwrap\n"
+        "math.tau, textwrap.dedent('1'), [hasattr(o, 'left') for o in (builtins, math, textwrap)]"
+    )
+
+    async def test(kernel: Kernel) -> None:
+        seen = await kernel.run(change)
+        assert (seen.output, seen.error) == ("(4.0, 'changed')", None)
+        async with open_kernel("pool", limits=LIMITS) as sibling:
+            assert (await sibling.run(look)).output == "(6.283185307179586, '1', [False, False, False])"
+
+    on(test, "pool")
 
 
 def test_the_project_and_its_database_are_out_of_reach(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memory_pipelines.errors import ToolError
 from memory_pipelines.memex.kernels.base import Limits, Spawn, Subagent
-from memory_pipelines.memex.kernels.connection import Connection
+from memory_pipelines.memex.kernels.connection import Connection, UnreadError
 from memory_pipelines.memex.kernels.journal import Journal, Made
 from memory_pipelines.memex.kernels.messages import Call
 from memory_pipelines.memex.kernels.namespace import SPAWN
@@ -137,7 +137,8 @@ class Calls:
         try:
             connection.answer(made.call, value, ok=ok)
         except FrameError as error:
-            made.answer = False, f"{made.call.tool}: the result is too large, ask for less: {error}"
+            why = error if isinstance(error, UnreadError) else f"the result is too large, ask for less: {error}"
+            made.answer = False, f"{made.call.tool}: {why}"
             connection.answer(made.call, made.answer[1], ok=False)
         self._made.remove(made)
         self.journal.answered(made)

@@ -10,7 +10,7 @@ from memory_pipelines.errors import KernelDiedError, KernelUnavailableError
 from memory_pipelines.memex.kernels.base import Limits
 from memory_pipelines.memex.kernels.deadlines import OwnSeconds
 from memory_pipelines.memex.kernels.messages import Call, Done, Failed, Message, Ready, decode, understand
-from memory_pipelines.memex.kernels.wire import CHUNK, FrameError, Frames, pack
+from memory_pipelines.memex.kernels.wire import CARRIED, CHUNK, UNREAD, FrameError, Frames, pack
 
 START_SECONDS = 30.0
 """How long a worker may take to say that it is ready, on a busy machine."""
@@ -44,6 +44,10 @@ def in_words(code: int, cpu_seconds: int) -> str:
     return f"its process was ended by {signal.Signals(-code).name}"
 
 
+class UnreadError(FrameError):
+    """The code has to read answers before it gets more."""
+
+
 class Connection:
     """Sends frames to a worker, hands its calls on, and ends it when it breaks the rules or dies."""
 
@@ -66,6 +70,8 @@ class Connection:
         self._limits = limits
         self._runs: dict[int, asyncio.Future[Done]] = {}
         self._allowed: dict[int, float] = {}  # seconds, by run
+        self._running: set[int] = set()  # blocks whose end the worker has not told, also those nobody waits for
+        self._carried: dict[int, int] = {}  # bytes of the messages of calls under way, by call
         self._loop = asyncio.get_running_loop()
         self._own = OwnSeconds(self._loop.time())
         self._started: asyncio.Future[Ready] = self._loop.create_future()
@@ -118,6 +124,7 @@ class Connection:
         self.send({"type": "run", "run": run, "namespace": namespace, "code": code, "seconds": seconds})
         self._runs[run] = self._loop.create_future()
         self._allowed[run] = seconds
+        self._running.add(run)
         self._own.begin(run, self._loop.time())
 
     async def finish(self, run: int) -> tuple[Done, float]:
@@ -160,7 +167,14 @@ class Connection:
 
         Raises:
             FrameError: larger than the limit; the call is still open.
+            UnreadError: too much waits to be read already; the call is still open.
         """
+        unread = self._writer.transport.get_write_buffer_size() // self._limits.frame_bytes
+        if unread > UNREAD:
+            self._end("its code does not read the answers of its calls")
+        elif unread == UNREAD and ok:
+            raise UnreadError("too many results wait to be read; await some calls first")
+        self._carried.pop(call.id, None)
         self.send({"type": "return", "id": call.id, "ok": ok, "value": value})
         self._own.leave(call.run, self._loop.time())
 
@@ -187,7 +201,7 @@ class Connection:
         try:
             while data := await reader.read(CHUNK):
                 for frame in frames.feed(data):
-                    self._take(understand(frame))
+                    self._take(understand(frame), frames.size)
         except FrameError as error:
             why = f"it sent {error}"
         except ConnectionError:
@@ -210,7 +224,7 @@ class Connection:
             for told in self._on_end:
                 told()
 
-    def _take(self, message: Message) -> None:
+    def _take(self, message: Message, size: int) -> None:
         if isinstance(message, Ready):
             if self._started.done():
                 raise FrameError("a second start")
@@ -220,9 +234,17 @@ class Connection:
         elif isinstance(message, Done):
             if len(message.output) > self._limits.output_chars + CUT_NOTE_CHARS:
                 raise FrameError(f"an output of {len(message.output):,} characters")
+            if message.run not in self._running:
+                raise FrameError(f"the end of block {message.run}, which does not run")
+            self._running.remove(message.run)
             run = self._runs.get(message.run)
             if run is not None and not run.done():
                 run.set_result(message)
         else:
+            if sum(self._carried.values()) + size > CARRIED * self._limits.frame_bytes:
+                raise FrameError(
+                    f"calls at once with more than {CARRIED * self._limits.frame_bytes:,} bytes of arguments"
+                )
+            self._carried[message.id] = size
             self._own.enter(message.run, self._loop.time())
             self.calls(message)

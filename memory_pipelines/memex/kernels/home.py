@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_pipelines.memex.kernels.namespace import Block, Pending, ToolError
-from memory_pipelines.memex.kernels.wire import FrameError, pack
+from memory_pipelines.memex.kernels.wire import CARRIED, FrameError, pack
 
 current: ContextVar[Block | None] = ContextVar("block", default=None)
 """The block on whose behalf code runs, also in tasks and threads that it started."""
@@ -21,6 +21,7 @@ class _Open:
     future: asyncio.Future[Any]
     rebuild: Callable[[Any], Any]  # of the answer
     block: Block | None
+    size: int  # bytes of the message
     parcel: Mapping[str, Any]  # objects that go with the call, for another namespace
 
 
@@ -44,6 +45,7 @@ class Home:
         self._pending_calls = pending_calls
         self._open: dict[int, _Open] = {}
         self._called = 0
+        self._carried = 0  # bytes of the messages of these calls
 
     def call(
         self,
@@ -84,9 +86,12 @@ class Home:
             data = pack(frame, self._frame_bytes)
         except FrameError as error:
             raise ToolError(f"{tool}: the arguments are too large: {error}") from None
+        if self._carried + len(data) > CARRIED * self._frame_bytes:
+            raise ToolError(f"{tool}: the arguments of calls under way are too large together; await some first")
+        self._carried += len(data)
         future: asyncio.Future[Any] = asyncio.get_event_loop().create_future()
         future.add_done_callback(lambda done: done.cancelled() or done.exception())  # looked at: no complaint later
-        self._open[self._called] = _Open(future, rebuild, block, parcel or {})
+        self._open[self._called] = _Open(future, rebuild, block, len(data), parcel or {})
         if block is not None:
             block.waiting += 1
         self._send(data)
@@ -105,6 +110,7 @@ class Home:
             ok: which of both.
         """
         one = self._open.pop(call)
+        self._carried -= one.size
         if one.block is not None:
             one.block.waiting -= 1
         if one.future.done():

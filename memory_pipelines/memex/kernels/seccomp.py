@@ -20,8 +20,11 @@ _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # where they are in `struct seccomp_data`
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | 0o20000000  # the last is O_TMPFILE's own
 _CLONE_THREAD = 0x10000
+_CLONE_OF_THREADS = 0x17D0F00  # the flags that pthreads uses; no namespaces, no VFORK, PARENT, PTRACE or PIDFD
 _PR_SET_NAME = 15
-_SIGNALLING_FCNTL = (8, 10, 15, 1026)  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_NOTIFY aim signals at other processes
+# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. Not those that aim signals at other processes (F_SETOWN,
+# F_SETSIG, F_SETOWN_EX, F_NOTIFY), hold up who writes a file (leases, locks), or enlarge pipes.
+_HARMLESS_FCNTL = (0, 1, 2, 3, 4, 1030)
 _HARMLESS_IOCTL = (
     0x541B,
     0x5421,
@@ -67,13 +70,20 @@ def program(*, opens: bool, machine: str | None = None) -> bytes:
         "open": _opening(1) if opens else [_refuse(errno.EACCES)],
         "openat": _opening(2) if opens else [_refuse(errno.EACCES)],
         "openat2": [_refuse(errno.ENOSYS)],  # its flags are behind a pointer; libraries fall back to openat
-        "clone": [_argument(0), (_ANY_BIT, 0, 1, _CLONE_THREAD), _end(_ALLOW), _refuse(errno.EPERM)],
+        "clone": [
+            _argument(0),
+            (_ANY_BIT, 0, 1, ~_CLONE_OF_THREADS & 0xFFFFFFFF),
+            _refuse(errno.EPERM),
+            (_ANY_BIT, 0, 1, _CLONE_THREAD),
+            _end(_ALLOW),
+            _refuse(errno.EPERM),
+        ],
         "clone3": [_refuse(errno.ENOSYS)],
         "tgkill": [_argument(0), (_EQUAL, 0, 1, _PID), _end(_ALLOW), _refuse(errno.EPERM)],
         "prctl": [_argument(0), (_EQUAL, 0, 1, _PR_SET_NAME), _end(_ALLOW), _refuse(errno.EPERM)],
         "prlimit64": _null(2),
         "sendto": _null(4),  # no address: to the other end of a pair, and nowhere else
-        "fcntl": [_argument(1), *_one_of(_SIGNALLING_FCNTL, _refuse(errno.EPERM)), _end(_ALLOW)],
+        "fcntl": [_argument(1), *_one_of(_HARMLESS_FCNTL, _end(_ALLOW)), _refuse(errno.EPERM)],
         "ioctl": [_argument(1), *_one_of(_HARMLESS_IOCTL, _end(_ALLOW)), _refuse(errno.ENOTTY)],
         # A datagram socket reaches any named socket that it can see, without connecting.
         "socketpair": [

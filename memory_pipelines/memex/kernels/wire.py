@@ -11,6 +11,8 @@ from typing import Any
 HEAD = struct.Struct("<I")
 CHUNK = 1 << 16
 """How many bytes are read at once."""
+CARRIED, UNREAD = 4, 16
+"""How many of the largest messages the arguments of calls under way may fill, and answers that wait to be read."""
 
 
 class FrameError(ValueError):
@@ -49,6 +51,7 @@ class Frames:
         self._limit = limit
         self._decode = decode
         self._buffer = bytearray()
+        self.size = 0  # bytes of the message that was given last
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
         """Take what came and give the messages that are complete now.
@@ -70,6 +73,7 @@ class Frames:
             end = HEAD.size + size
             if len(self._buffer) < end:
                 return
+            self.size = size
             body = bytes(self._buffer[HEAD.size : end])
             del self._buffer[:end]
             try:
