@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from memory_pipelines.cli.output import AsJson, console, opened, print_json
+from memory_pipelines.cli.output import AsJson, console, counted, opened, print_json
 from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.importers.base import ImportCheck, Importer, ImportOptions
 from memory_pipelines.records import ImportedSession
@@ -65,8 +65,8 @@ def import_history(
             print_json(report)
             return
         console.print(
-            f"Imported {report.sessions} sessions of {report.actors} actors into {store}: {report.new_items} new items,"
-            f" {report.items - report.new_items} known before.",
+            f"Imported {counted(report.sessions, 'session')} of {counted(report.actors, 'actor')} into {store}:"
+            f" {counted(report.new_items, 'new item')}, {report.items - report.new_items} known before.",
             markup=False,
         )
 
@@ -84,12 +84,13 @@ def _check(importer: Importer, paths: list[Path], options: ImportOptions, *, as_
     else:
         span = f", said {found.first_at:%Y-%m-%d} to {found.last_at:%Y-%m-%d}" if found.first_at else ""
         console.print(
-            f"Would import {found.sessions} sessions of {found.actors} actors with {found.items} items{span}.",
+            f"Would import {counted(found.sessions, 'session')} of {counted(found.actors, 'actor')} with"
+            f" {counted(found.items, 'item')}{span}.",
             markup=False,
         )
         for error in found.errors:
             typer.echo(f"Error: {error}", err=True)
         if found.error_count > len(found.errors):
-            typer.echo(f"... and {found.error_count - len(found.errors)} more errors", err=True)
+            typer.echo(f"... and {counted(found.error_count - len(found.errors), 'more error')}", err=True)
     if found.error_count:
         raise typer.Exit(1)

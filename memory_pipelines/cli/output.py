@@ -138,6 +138,11 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def print_parts(*parts: str | tuple[str, str]) -> None:
     """Print one line of data, each part as it stands or with a style.
 

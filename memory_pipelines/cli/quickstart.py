@@ -3,7 +3,7 @@
 import contextlib
 from typing import TYPE_CHECKING
 
-from memory_pipelines.cli.output import console, model_name, opened
+from memory_pipelines.cli.output import console, counted, model_name, opened
 from memory_pipelines.cli.program import command
 from memory_pipelines.cli.report import print_memory, print_summary
 from memory_pipelines.cli.runs import run_in_process
@@ -26,8 +26,8 @@ def quickstart() -> None:
             SESSIONS, IMPORTERS.load("native")().sessions(conversations(), ImportOptions())
         )
         console.print(
-            f"1. Conversations: {report.sessions} sessions of {report.actors} actors in session-stores/{SESSIONS}"
-            f" ({report.new_items} new items)."
+            f"1. Conversations: {counted(report.sessions, 'session')} of {counted(report.actors, 'actor')} in"
+            f" session-stores/{SESSIONS} ({counted(report.new_items, 'new item')})."
         )
         model = _pipeline(app)
         console.print(f"2. Pipeline: memory-pipelines/{PIPELINE} writes memory-stores/{MEMORY} with model {model}.")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from memory_pipelines.cli.output import console, model_name, print_parts
+from memory_pipelines.cli.output import console, counted, model_name, print_parts
 from memory_pipelines.names import run_name
 from memory_pipelines.records import Entry, RunSummary
 
@@ -26,7 +26,7 @@ def print_summary(summary: RunSummary) -> None:
     rows = [
         ("model", model_name(run.model)),
         ("actors", f"{summary.actors} ({summary.succeeded} succeeded, {summary.failed} failed)"),
-        ("sessions", f"{summary.sessions} ({summary.items} items)"),
+        ("sessions", f"{summary.sessions} ({counted(summary.items, 'item')})"),
         ("facts", f"{summary.facts} kept{_dropped(summary.dropped)}"),
         ("entries", f"{summary.created} created, {summary.updated} updated, {summary.deleted} deleted"),
         ("calls", f"{calls}"),

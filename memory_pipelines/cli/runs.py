@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_pipelines.cli.output import AsJson, console, opened, print_json, print_record, print_records
+from memory_pipelines.cli.output import AsJson, console, counted, opened, print_json, print_record, print_records
 from memory_pipelines.cli.pipeline import PipelineId
 from memory_pipelines.cli.program import command
 from memory_pipelines.cli.report import print_summary
@@ -154,7 +154,9 @@ def backfill(
             finish(context, asked, as_json=as_json)
             return
         name = run_name(asked.pipeline_id, asked.number)
-        print_record(asked, as_json=as_json, said=f"Asked for {name} over {len(actors)} actors, from the beginning.")
+        print_record(
+            asked, as_json=as_json, said=f"Asked for {name} over {counted(len(actors), 'actor')}, from the beginning."
+        )
 
 
 @app.command(epilog="Example: memory-pipelines pipeline retry support --actor u1")
@@ -162,7 +164,9 @@ def retry(pipeline: PipelineId, actor: WhoseWindows, session: OfSession = None, 
     """Have windows that were set aside after three failures read again by the next run."""
     with opened() as context:
         number = context.pipelines.retry(pipeline, actor_id=actor, session_id=session)
-        print_json({"windows": number}) if as_json else console.print(f"{number} windows will be read again.")
+        print_json({"windows": number}) if as_json else console.print(
+            f"{counted(number, 'window')} will be read again."
+        )
 
 
 @app.command(epilog="Example: memory-pipelines pipeline skip support --actor u1 --session s9")
@@ -170,4 +174,8 @@ def skip(pipeline: PipelineId, actor: WhoseWindows, session: OfSession = None, a
     """Leave windows that were set aside after three failures out for good."""
     with opened() as context:
         number = context.pipelines.skip(pipeline, actor_id=actor, session_id=session)
-        print_json({"windows": number}) if as_json else console.print(f"{number} windows are left out.")
+        _windows(number, "Left out for good", as_json=as_json)
+
+
+def _windows(number: int, what: str, *, as_json: bool) -> None:
+    print_json({"windows": number}) if as_json else console.print(f"{what}: {counted(number, 'window')}.")

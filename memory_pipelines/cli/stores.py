@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from memory_pipelines.cli.output import AsJson, console, opened, print_json, print_record, print_records
+from memory_pipelines.cli.output import AsJson, console, counted, opened, print_json, print_record, print_records
 from memory_pipelines.cli.program import command
 
 session_stores = typer.Typer(help="Places for conversations.", no_args_is_help=True)
@@ -43,7 +43,7 @@ def get_session_store(store: StoreId, as_json: AsJson = False) -> None:
         if as_json:
             print_json({**found.model_dump(), "counts": counts})
             return
-        numbers = ", ".join(f"{number} {noun}" for noun, number in counts.items())
+        numbers = ", ".join(counted(number, noun.removesuffix("s")) for noun, number in counts.items())
         console.print(f"session-stores/{found.id}: {numbers}. {found.description}", markup=False)
 
 
@@ -53,7 +53,7 @@ def delete_session_store(store: StoreId, yes: Yes = False) -> None:
     with opened() as app:
         counts = app.sessions.counts(app.sessions.get_store(store).id)
         if not yes:
-            typer.confirm(f"Delete {store} with {counts['sessions']} sessions?", abort=True)
+            typer.confirm(f"Delete {store} with {counted(counts['sessions'], 'session')}?", abort=True)
         app.sessions.delete_store(store)
         console.print(f"Deleted {store}.", markup=False)
 
@@ -86,7 +86,7 @@ def get_memory_store(store: StoreId, as_json: AsJson = False) -> None:
         if as_json:
             print_json({**found.model_dump(), "actors": actors})
             return
-        console.print(f"memory-stores/{found.id}: {actors} actors. {found.description}", markup=False)
+        console.print(f"memory-stores/{found.id}: {counted(actors, 'actor')}. {found.description}", markup=False)
 
 
 @memory_stores.command("delete", epilog="Example: memory-pipelines memory-store delete support-memory --yes")
@@ -95,6 +95,6 @@ def delete_memory_store(store: StoreId, yes: Yes = False) -> None:
     with opened() as app:
         actors = len(app.memory.actors(app.memory.get_store(store).id))
         if not yes:
-            typer.confirm(f"Delete {store} with the memory of {actors} actors?", abort=True)
+            typer.confirm(f"Delete {store} with the memory of {counted(actors, 'actor')}?", abort=True)
         app.memory.delete_store(store)
         console.print(f"Deleted {store}.", markup=False)

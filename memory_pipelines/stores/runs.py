@@ -146,7 +146,7 @@ def verdict(session: Session, row: RunRow, *, now: datetime) -> tuple[RunState, 
         heard = [time for time in times if time is not None]
         if max(heard) + SILENCE > now:
             return None
-    what = f"{left} actors" if left else "the run"
+    what = "the run" if not left else "1 actor" if left == 1 else f"{left} actors"
     return "FAILED", f"the process that worked on {what} ended without a word; the next run goes on from there"
 
 

@@ -53,7 +53,7 @@ def test_importing_twice_adds_nothing_and_a_dry_run_stores_nothing(ready: Cli) -
 
     dry = ready("import", "native", "history.jsonl", "--store", "other-store", "--dry-run")
     assert dry.code == 0
-    assert "1 sessions of 1 actors with 1 items" in dry.out
+    assert "1 session of 1 actor with 1 item" in dry.out
     assert "other-store" not in ready("session-store", "list").out
 
 
