@@ -8,6 +8,7 @@ import typer
 from memory_pipelines.cli.output import (
     AsJson,
     console,
+    counted,
     model_name,
     opened,
     print_json,
@@ -15,6 +16,7 @@ from memory_pipelines.cli.output import (
     print_record,
     print_records,
 )
+from memory_pipelines.cli.policy import Line, budgets_in_words, line_of, model_in_words, trigger_in_words
 from memory_pipelines.cli.program import command
 from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.records import Pipeline, Trigger
@@ -99,10 +101,14 @@ def create(
 def list_pipelines(as_json: AsJson = False) -> None:
     """List the pipelines."""
     with opened() as context:
+        found = [(one, context.pipelines.model_of(one)) for one in context.pipelines.list()]
+        if as_json:
+            print_json([{**one.model_dump(), "model": model} for one, model in found])
+            return
         print_records(
-            context.pipelines.list(),
-            ["id", "session_store", "memory_store", "policy.trigger", "policy.model"],
-            as_json=as_json,
+            [line_of(one, model) for one, model in found],
+            list(Line.model_fields),
+            as_json=False,
             empty="No pipelines. Create one: " + command("pipeline create --session-store S --memory-store M"),
         )
 
@@ -119,6 +125,7 @@ def get(pipeline: PipelineId, as_json: AsJson = False) -> None:
                 {
                     **found.model_dump(),
                     "model": model,
+                    "paused": found.policy.paused,
                     "pending_actors": len(pending),
                     "last_run": next(iter(runs), None),
                 }
@@ -135,10 +142,11 @@ def _show(found: Pipeline, model: str, pending: int) -> None:
     rows = {
         "session store": found.session_store,
         "memory store": found.memory_store,
-        "model": model_name(model),
-        "trigger": policy.trigger + (f" (cron {policy.cron} {policy.timezone})" if policy.cron else ""),
+        "model": model_in_words(found, model),
+        "trigger": trigger_in_words(policy),
+        "budgets": budgets_in_words(policy),
         "instructions": policy.instructions or "none",
-        "pending": f"{pending} actors",
+        "pending": counted(pending, "actor"),
     }
     for name, value in rows.items():
         print_parts(f"  {name:<13} {value}")

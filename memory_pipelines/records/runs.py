@@ -32,6 +32,11 @@ class Policy(Record):
     max_cost: float | None = Field(default=None, gt=0)  # of a run, US dollars
     resume_trigger: Trigger | None = None  # what `resume` goes back to, set while paused
 
+    @property
+    def paused(self) -> bool:
+        """Whether `resume` has a trigger to go back to."""
+        return self.trigger == "MANUAL_ONLY" and self.resume_trigger is not None
+
 
 class Pipeline(Record):
     """Joins a session store to a memory store."""

@@ -89,6 +89,8 @@ class PipelineService:
         found = self.get(pipeline)
         if policy.get("model") == "":
             policy["model"] = None
+        if "trigger" in policy:
+            policy.setdefault("resume_trigger", None)  # whoever chooses a trigger does not mean a pause
         changed = self._policy(found.policy, policy) if policy else None
         return self._pipelines.update(found.id, display_name=display_name, policy=changed, now=self._clock())
 
@@ -100,7 +102,8 @@ class PipelineService:
         """Stop starting runs by themselves; `resume` goes back to the trigger of before."""
         found = self.get(pipeline)
         if found.policy.trigger == "MANUAL_ONLY":
-            raise AbortedError(f"{PIPELINE.format(found.id)} is not triggered by itself; there is nothing to pause")
+            state = "paused already" if found.policy.paused else "not triggered by itself; there is nothing to pause"
+            raise AbortedError(f"{PIPELINE.format(found.id)} is {state}")
         return self.update(found.id, trigger="MANUAL_ONLY", resume_trigger=found.policy.trigger)
 
     def resume(self, pipeline: str) -> Pipeline:
