@@ -7,7 +7,7 @@ import typer
 
 from memory_pipelines import __version__
 from memory_pipelines.cli import dev, importing, memory, pipeline, quickstart, runs, stores, trajectory
-from memory_pipelines.cli.output import print_error, shown_warnings
+from memory_pipelines.cli.output import for_machines, print_error, shown_warnings
 from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError, SettingsError
 
 FAILED, WRONG_USE = 1, 2
@@ -52,10 +52,17 @@ def main() -> None:
     """Run the command; exit code 0 is success, 1 a failure, 2 wrong use."""
     try:
         with shown_warnings():
-            app()
+            code = _run_for_machines() if for_machines() else app()
     except MemoryPipelinesError as error:
-        print_error(error)
-        sys.exit(WRONG_USE if isinstance(error, InvalidInputError | SettingsError) else FAILED)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
-        sys.exit(130)
+        print_error(error.status, error.message)
+        code = WRONG_USE if isinstance(error, InvalidInputError | SettingsError) else FAILED
+    sys.exit(code)
+
+
+def _run_for_machines() -> int:
+    """Run the command without Typer's frames round wrong use: whoever asked for JSON reads errors as JSON too."""
+    try:
+        return app(standalone_mode=False) or 0
+    except typer.TyperException as error:
+        print_error(InvalidInputError.status, f"{error.format_message().rstrip('.')}; see --help")
+        return error.exit_code

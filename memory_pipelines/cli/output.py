@@ -15,13 +15,14 @@ from rich.table import Table
 from rich.text import Text
 
 from memory_pipelines.cli.program import as_started
-from memory_pipelines.errors import MemoryPipelinesError, MemoryPipelinesWarning
+from memory_pipelines.errors import InvalidInputError, MemoryPipelinesWarning
 from memory_pipelines.gateway.base import NOT_AN_LLM, OFFLINE
 
 if TYPE_CHECKING:
     from memory_pipelines.wiring import App
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 console = Console(highlight=False, soft_wrap=True, emoji=False)
 
@@ -49,11 +50,11 @@ def for_machines() -> bool:
     return "--json" in sys.argv
 
 
-def print_error(error: MemoryPipelinesError) -> None:
-    """Print an error on standard error: a line for people, or JSON."""
-    message = as_started(error.message)
+def print_error(status: str, message: str) -> None:
+    """Print an error on standard error: a line for people, or JSON with the status word."""
+    message = as_started(message)
     if for_machines():
-        typer.echo(json.dumps({"error": {"code": error.status, "message": message}}), err=True)
+        typer.echo(json.dumps({"error": {"code": status, "message": message}}), err=True)
     else:
         typer.echo(f"Error: {message}", err=True)
 
@@ -120,6 +121,37 @@ def print_record(record: BaseModel, *, as_json: bool, said: str) -> None:
         print_json(record)
     else:
         console.print(said, markup=False)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask a person, and end the command unless it is confirmed.
+
+    Args:
+        question: what is about to happen.
+        yes: it was confirmed beforehand.
+
+    Raises:
+        InvalidInputError: a machine is there, which nobody asks.
+    """
+    if yes:
+        return
+    if for_machines():
+        raise InvalidInputError("--json asks nobody; confirm with --yes")
+    typer.confirm(question, abort=True)
+
+
+def print_deleted(name: str, *, as_json: bool, stays: str | None = None) -> None:
+    """Say what was deleted.
+
+    Args:
+        name: its full name.
+        as_json: for machines.
+        stays: full name of what one might fear for.
+    """
+    if as_json:
+        print_json({"deleted": name})
+    else:
+        console.print(f"Deleted {name}{f'; {stays} stays' if stays else ''}.", markup=False)
 
 
 def field_of(record: Any, dotted: str) -> Any:

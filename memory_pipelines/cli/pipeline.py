@@ -7,10 +7,12 @@ import typer
 
 from memory_pipelines.cli.output import (
     AsJson,
-    console,
+    Yes,
+    confirm,
     counted,
     model_name,
     opened,
+    print_deleted,
     print_json,
     print_parts,
     print_record,
@@ -183,14 +185,14 @@ def update(
 
 
 @app.command(epilog="Example: memory-pipelines pipeline delete support --yes")
-def delete(pipeline: PipelineId, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+def delete(pipeline: PipelineId, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a pipeline; its memory stays, a run in flight finishes."""
     with opened() as context:
         found = context.pipelines.get(pipeline)
-        if not yes:
-            typer.confirm(f"Delete memory-pipelines/{found.id}? Its memory stays.", abort=True)
+        name = f"memory-pipelines/{found.id}"
+        confirm(f"Delete {name}? Its memory stays.", yes=yes)
         context.pipelines.delete(found.id)
-        console.print(f"Deleted memory-pipelines/{found.id}; memory-stores/{found.memory_store} stays.", markup=False)
+        print_deleted(name, as_json=as_json, stays=f"memory-stores/{found.memory_store}")
 
 
 @app.command(epilog="Example: memory-pipelines pipeline pause support")

@@ -3,7 +3,9 @@
 import contextlib
 from typing import TYPE_CHECKING
 
-from memory_pipelines.cli.output import console, counted, model_name, opened
+from rich.console import Console
+
+from memory_pipelines.cli.output import AsJson, console, counted, model_name, opened, print_json
 from memory_pipelines.cli.program import command
 from memory_pipelines.cli.report import print_memory, print_summary
 from memory_pipelines.cli.runs import run_in_process
@@ -19,28 +21,33 @@ if TYPE_CHECKING:
 SESSIONS, MEMORY, PIPELINE = "sample-sessions", "sample-memory", "sample"
 
 
-def quickstart() -> None:
+def quickstart(as_json: AsJson = False) -> None:
     """Import sample conversations, run a pipeline over them, and print what is remembered. Safe to repeat."""
     with opened() as app:
+        said = Console(quiet=True) if as_json else console
         report = app.sessions.add_imported(
             SESSIONS, IMPORTERS.load("native")().sessions(conversations(), ImportOptions())
         )
-        console.print(
+        said.print(
             f"1. Conversations: {counted(report.sessions, 'session')} of {counted(report.actors, 'actor')} in"
             f" session-stores/{SESSIONS} ({counted(report.new_items, 'new item')})."
         )
         model = _pipeline(app)
-        console.print(f"2. Pipeline: memory-pipelines/{PIPELINE} writes memory-stores/{MEMORY} with model {model}.")
-        console.print("3. Run: the Dagster job, in this process ...")
+        said.print(f"2. Pipeline: memory-pipelines/{PIPELINE} writes memory-stores/{MEMORY} with model {model}.")
+        said.print("3. Run: the Dagster job, in this process ...")
         run = app.pipelines.run(PIPELINE, asked_by="here", launch=False)
-        run_in_process(app, run, quiet=False)
-        print_memory(app, MEMORY)
-        console.print()
+        run_in_process(app, run, quiet=as_json)
         summary = app.pipelines.summary(run_name(run.pipeline_id, run.number))
-        print_summary(summary)
+        if as_json:
+            print_json({"imported": report, "summary": summary, "entries": list(app.memory.list(MEMORY))})
+        else:
+            print_memory(app, MEMORY)
+            console.print()
+            print_summary(summary)
         if summary.run.state != "SUCCEEDED":
             raise MemoryPipelinesError(summary.run.error or f"the run ended {summary.run.state}")
-        _what_next(app)
+        if not as_json:
+            _what_next(app)
 
 
 def _pipeline(app: "App") -> str:

@@ -4,7 +4,18 @@ from typing import Annotated
 
 import typer
 
-from memory_pipelines.cli.output import AsJson, console, counted, opened, print_json, print_record, print_records
+from memory_pipelines.cli.output import (
+    AsJson,
+    Yes,
+    confirm,
+    console,
+    counted,
+    opened,
+    print_deleted,
+    print_json,
+    print_record,
+    print_records,
+)
 from memory_pipelines.cli.program import command
 
 session_stores = typer.Typer(help="Places for conversations.", no_args_is_help=True)
@@ -12,7 +23,6 @@ memory_stores = typer.Typer(help="Places for memory entries.", no_args_is_help=T
 
 StoreId = Annotated[str, typer.Argument(help="Id or full name of the store.")]
 Description = Annotated[str, typer.Option(help="For people.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 @session_stores.command("create", epilog="Example: memory-pipelines session-store create support")
@@ -48,14 +58,14 @@ def get_session_store(store: StoreId, as_json: AsJson = False) -> None:
 
 
 @session_stores.command("delete", epilog="Example: memory-pipelines session-store delete support --yes")
-def delete_session_store(store: StoreId, yes: Yes = False) -> None:
+def delete_session_store(store: StoreId, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a session store with its conversations; memory stays."""
     with opened() as app:
-        counts = app.sessions.counts(app.sessions.get_store(store).id)
-        if not yes:
-            typer.confirm(f"Delete {store} with {counted(counts['sessions'], 'session')}?", abort=True)
+        found, counts = app.sessions.get_store(store), app.sessions.counts(store)
+        name = f"session-stores/{found.id}"
+        confirm(f"Delete {name} with {counted(counts['sessions'], 'session')}?", yes=yes)
         app.sessions.delete_store(store)
-        console.print(f"Deleted {store}.", markup=False)
+        print_deleted(name, as_json=as_json)
 
 
 @memory_stores.command("create", epilog="Example: memory-pipelines memory-store create support-memory")
@@ -90,11 +100,11 @@ def get_memory_store(store: StoreId, as_json: AsJson = False) -> None:
 
 
 @memory_stores.command("delete", epilog="Example: memory-pipelines memory-store delete support-memory --yes")
-def delete_memory_store(store: StoreId, yes: Yes = False) -> None:
+def delete_memory_store(store: StoreId, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a memory store with all entries."""
     with opened() as app:
-        actors = len(app.memory.actors(app.memory.get_store(store).id))
-        if not yes:
-            typer.confirm(f"Delete {store} with the memory of {counted(actors, 'actor')}?", abort=True)
+        found, actors = app.memory.get_store(store), len(app.memory.actors(store))
+        name = f"memory-stores/{found.id}"
+        confirm(f"Delete {name} with the memory of {counted(actors, 'actor')}?", yes=yes)
         app.memory.delete_store(store)
-        console.print(f"Deleted {store}.", markup=False)
+        print_deleted(name, as_json=as_json)

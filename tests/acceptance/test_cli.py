@@ -21,6 +21,10 @@ def commands(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...
     return [found for name, inner in node.commands.items() for found in commands(inner, (*path, name))]
 
 
+def options(command: Any) -> set[str]:
+    return {name for parameter in command.params for name in parameter.opts}
+
+
 @pytest.mark.parametrize(
     ("path", "command"),
     commands(get_command(app)),
@@ -119,6 +123,31 @@ def test_an_error_for_machines_is_json(cli: Cli) -> None:
     assert json.loads(done.err)["error"]["code"] == "NOT_FOUND"
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("pipeline", "get"), "Missing argument 'pipeline'"),
+        (("pipeline", "gett", "sup"), "No such command 'gett'"),
+        (("pipeline", "runs", "sup", "--limit", "many"), "'--limit'"),
+        (("pipeline", "runs", "sup", "--limt", "3"), "--limit"),
+    ],
+)
+def test_wrong_use_for_machines_is_json_too(cli: Cli, words: tuple[str, ...], says: str) -> None:
+    done = cli(*words, "--json")
+
+    assert (done.code, done.out) == (2, "")
+    error = json.loads(done.err)["error"]
+    assert error["code"] == "INVALID_PARAMETER_VALUE"
+    assert says in error["message"]
+    assert cli(*words).code == 2
+
+
+def test_every_command_prints_json_for_machines() -> None:
+    without = [" ".join(path) for path, command in commands(get_command(app)) if "--json" not in options(command)]
+
+    assert without == ["dev"]  # it prints what Dagster prints, until Ctrl-C
+
+
 def test_a_run_in_this_process_and_every_way_to_read_what_it_made(ready: Cli) -> None:
     run = ready("pipeline", "run", "sup", "--here", "--json")
     assert (run.code, run.err) == (0, "")
@@ -170,12 +199,17 @@ def test_deleting_asks_first(ready: Cli, monkeypatch: pytest.MonkeyPatch) -> Non
             assert ready(*words).code == 1
     assert [one["id"] for one in json.loads(ready("pipeline", "list", "--json").out)] == ["sup"]
 
+    unasked = ready("session-store", "delete", "support", "--json")
+    assert (unasked.code, unasked.out) == (2, "")
+    assert "--yes" in json.loads(unasked.err)["error"]["message"]
+
     refused = ready("session-store", "delete", "support", "--yes")
     assert refused.code == 1
     assert "memory-pipelines/sup" in refused.err
 
     for noun, name in (("pipeline", "sup"), ("session-store", "support"), ("memory-store", "support-memory")):
-        assert ready(noun, "delete", name, "--yes").code == 0
+        deleted = ready(noun, "delete", name, "--yes", "--json")
+        assert json.loads(deleted.out) == {"deleted": f"{'memory-' * (noun == 'pipeline')}{noun}s/{name}"}
         assert json.loads(ready(noun, "list", "--json").out) == []
 
 

@@ -197,6 +197,13 @@ def test_again_there_is_nothing_new_and_nothing_changes(tried: Tried) -> None:
     assert "Nothing new" in done.stdout
     assert tried.rows("SELECT id, version, content FROM entries ORDER BY id") == before
 
+    told = tried.run("quickstart", "--json")
+    assert (told.returncode, told.stderr) == (0, "")
+    shown = json.loads(told.stdout)
+    assert (shown["imported"]["sessions"], shown["imported"]["new_items"]) == (53, 0)
+    assert (shown["summary"]["run"]["state"], shown["summary"]["actors"]) == ("SUCCEEDED", 0)
+    assert len(shown["entries"]) == len(before)
+
 
 def test_the_memory_can_be_read_in_every_way(tried: Tried) -> None:
     who = ("--actor", "tom.becker@example.com")
