@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from memory_pipelines.errors import InvalidInputError
+from memory_pipelines.text import clean_text
 
 SESSION_STORES = "session-stores"
 MEMORY_STORES = "memory-stores"
@@ -90,6 +91,30 @@ def parse_run(name: str, *, pipeline: str | None = None) -> tuple[str, int]:
     if pipeline is not None and re.fullmatch(r"[0-9]{1,12}", name):
         return pipeline, int(name)
     raise InvalidInputError(f"{name!r} does not name a run; expected {PIPELINES}/<id>/runs/<number>", name=name)
+
+
+MAX_IDENTIFIER = 512
+"""Characters of an actor's or a session's id."""
+
+
+def check_identifier(value: str, noun: str) -> str:
+    """Return the id of an actor or session unchanged, or refuse it; it is opaque, but neither empty nor endless.
+
+    Args:
+        value: as given.
+        noun: whose id, for the message: an actor.
+
+    Raises:
+        InvalidInputError: it is empty, too long, or holds what no database can carry.
+    """
+    if not value or len(value) > MAX_IDENTIFIER or clean_text(value) != value:
+        size = f" of {len(value)} characters" if len(value) > MAX_IDENTIFIER else ""
+        raise InvalidInputError(
+            f"{value[:80]!r}{size} cannot be the id of {noun}; allowed are 1 to {MAX_IDENTIFIER} characters, without"
+            " NUL and without halves of surrogate pairs",
+            value=value[:MAX_IDENTIFIER],
+        )
+    return value
 
 
 _PATH_SEGMENT = re.compile(r"[^/\x00-\x1f\x7f]+")

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from memory_pipelines.cli.output import AsJson, console, counted, opened, print_json
+from memory_pipelines.cli.output import WRONG_USE, AsJson, console, counted, opened, print_json
 from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.importers.base import ImportCheck, Importer, ImportOptions
+from memory_pipelines.names import SESSION_STORE
 from memory_pipelines.records import ImportedSession
 from memory_pipelines.registry import IMPORTERS
 
@@ -45,6 +46,7 @@ def import_history(
         time_field=time_field,
         assume_time=assume_time,
     )
+    SESSION_STORE.parse(store)  # refused before a long history is read, by a dry run too
     for path in paths:
         if not path.is_file():
             raise InvalidInputError(f"{path} is not a file; give one or more .jsonl or .jsonl.gz files", path=str(path))
@@ -55,12 +57,23 @@ def import_history(
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("sessions"))
         with Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal) as bar:
             task = bar.add_task("importing", total=None)
+            reading = _Reading()
 
             def advance(session: ImportedSession, new_items: int) -> None:
-                del session, new_items
+                del new_items
+                reading.files.pop(session.session_id, None)
                 bar.advance(task)
 
-            report = app.sessions.add_imported(store, _sessions(importer, paths, options), on_session=advance)
+            try:
+                report = app.sessions.add_imported(
+                    store, reading.sessions(importer, paths, options), on_session=advance
+                )
+            except InvalidInputError as error:
+                file = reading.files.get(error.facts.get("session", ""))
+                if file is None:
+                    raise
+                # What the database refuses names no file by itself.
+                raise InvalidInputError(f"{file}: {error.message}", **error.facts, file=str(file)) from error
         if as_json:
             print_json(report)
             return
@@ -71,9 +84,17 @@ def import_history(
         )
 
 
-def _sessions(importer: Importer, paths: list[Path], options: ImportOptions) -> Iterator[ImportedSession]:
-    for path in paths:
-        yield from importer.sessions(path, options)
+class _Reading:
+    """Sessions of several files, and where those came from that are not stored yet."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, Path] = {}  # session to file
+
+    def sessions(self, importer: Importer, paths: list[Path], options: ImportOptions) -> Iterator[ImportedSession]:
+        for path in paths:
+            for session in importer.sessions(path, options):
+                self.files[session.session_id] = path
+                yield session
 
 
 def _check(importer: Importer, paths: list[Path], options: ImportOptions, *, as_json: bool) -> None:
@@ -93,4 +114,4 @@ def _check(importer: Importer, paths: list[Path], options: ImportOptions, *, as_
         if found.error_count > len(found.errors):
             typer.echo(f"... and {counted(found.error_count - len(found.errors), 'more error')}", err=True)
     if found.error_count:
-        raise typer.Exit(1)
+        raise typer.Exit(WRONG_USE)

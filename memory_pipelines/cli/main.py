@@ -7,10 +7,8 @@ import typer
 
 from memory_pipelines import __version__
 from memory_pipelines.cli import dev, importing, memory, pipeline, quickstart, runs, stores, trajectory
-from memory_pipelines.cli.output import for_machines, print_error, shown_warnings
+from memory_pipelines.cli.output import FAILED, WRONG_USE, for_machines, print_error, shown_warnings
 from memory_pipelines.errors import InvalidInputError, MemoryPipelinesError, SettingsError
-
-FAILED, WRONG_USE = 1, 2
 
 app = typer.Typer(
     name="memory-pipelines",

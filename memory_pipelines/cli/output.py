@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
+FAILED, WRONG_USE = 1, 2
+"""Exit codes; 0 is success."""
+
 console = Console(highlight=False, soft_wrap=True, emoji=False)
 
 

@@ -17,6 +17,7 @@ from pydantic import JsonValue, ValidationError
 
 from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.importers.base import MAX_ERRORS, ImportCheck, ImportOptions
+from memory_pipelines.names import check_identifier
 from memory_pipelines.records import ImportedSession
 
 MAX_LINE = 64 << 20
@@ -296,6 +297,11 @@ class JsonLinesImporter(ABC):
                 place = ".".join(str(step) for step in error.errors()[0]["loc"][:4])
                 yield line.error(f"{place} cannot be kept; it is probably nested too deeply")
                 continue
+            try:
+                _check_identifiers(part)
+            except InvalidInputError as error:
+                yield line.error(error.message)
+                continue
             owner, owned_at = owners.setdefault(part.session_id, (part.actor_id, line.number))
             if owner != part.actor_id:
                 yield line.error(
@@ -311,6 +317,14 @@ class JsonLinesImporter(ABC):
             held = _Held(part)
         if held:
             yield held.whole()
+
+
+def _check_identifiers(part: ImportedSession) -> None:
+    """Refuse what the stores would refuse, while the line is known."""
+    check_identifier(part.session_id, "a session")
+    check_identifier(part.actor_id, "an actor")
+    if part.parent_id is not None:
+        check_identifier(part.parent_id, "a parent session")
 
 
 def _flag(option: str) -> str:

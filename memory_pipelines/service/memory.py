@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from memory_pipelines.errors import InvalidInputError, NotFoundError
-from memory_pipelines.names import MEMORY_STORE, check_path
+from memory_pipelines.names import MEMORY_STORE, check_identifier, check_path
 from memory_pipelines.records import Entry, Fact, MemoryStore, Revision, SearchHit
-from memory_pipelines.service.sessions import check_actor, pages
+from memory_pipelines.service.sessions import pages
 from memory_pipelines.stores.base import MemoryStores, Page
 
 MAX_CONTENT = 100_000
@@ -127,7 +127,7 @@ class MemoryService:
 
         Lines that go are remembered as removed: they are not distilled again.
         """
-        check_actor(actor_id)
+        check_identifier(actor_id, "an actor")
         if len(content) > MAX_CONTENT:
             raise InvalidInputError(
                 f"the content has {len(content)} characters; allowed are {MAX_CONTENT}", characters=len(content)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from memory_pipelines.errors import InvalidInputError, NotFoundError
-from memory_pipelines.names import SESSION_STORE
+from memory_pipelines.names import SESSION_STORE, check_identifier
 from memory_pipelines.records import ImportedSession, Item, NewItem, Record, Session, SessionStore
 from memory_pipelines.stores.base import Page, SessionStores
 
@@ -17,9 +17,6 @@ MAX_ITEMS = 1000
 GROUP_SESSIONS, GROUP_ITEMS = 200, 2000
 """Imported sessions, and items of them, that are stored in one transaction: each costs a flush of the disk, and others
 wait for it to end."""
-
-MAX_ACTOR_ID = 512
-"""Characters of an actor id."""
 
 
 class ImportReport(Record):
@@ -101,7 +98,8 @@ class SessionService:
         """
         if not 1 <= len(items) <= MAX_ITEMS:
             raise InvalidInputError(f"got {len(items)} items; append 1 to {MAX_ITEMS} at a time", items=len(items))
-        check_actor(actor_id)
+        if actor_id is not None:
+            check_identifier(actor_id, "an actor")
         new = [item if isinstance(item, NewItem) else NewItem(data=item) for item in items]
         return self._stores.append(
             SESSION_STORE.parse(store), session_id, new, actor_id=actor_id, metadata=metadata, now=self._clock()
@@ -159,14 +157,6 @@ class SessionService:
         """Yield the sessions of a store, the last active first."""
         identifier = SESSION_STORE.parse(store)
         return pages(lambda page: self._stores.list_sessions(identifier, page, actor_id=actor_id))
-
-
-def check_actor(actor_id: str | None) -> None:
-    """Refuse an actor id that is empty or too long; all else is opaque."""
-    if actor_id is not None and not 1 <= len(actor_id) <= MAX_ACTOR_ID:
-        raise InvalidInputError(
-            f"actor_id has {len(actor_id)} characters; allowed are 1 to {MAX_ACTOR_ID}", actor_id=actor_id[:80]
-        )
 
 
 def _groups(sessions: Iterable[ImportedSession]) -> Iterator[list[ImportedSession]]:

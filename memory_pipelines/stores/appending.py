@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session as Transaction
 from sqlmodel import col
 
 from memory_pipelines.errors import InvalidInputError, NotFoundError
-from memory_pipelines.names import SESSION_STORE, session_name
+from memory_pipelines.names import SESSION_STORE, check_identifier, session_name
 from memory_pipelines.records import ImportedSession, NewItem, aware
 from memory_pipelines.stores import incoming, pending
 from memory_pipelines.stores.database import chunks, insert_new
@@ -52,10 +52,10 @@ def open_sessions(
         InvalidInputError: an id cannot be kept, or a session or its parent is of another actor.
     """
     for one in given:
-        incoming.identifier(one.session_id, "a session")
-        incoming.identifier(one.actor_id, "an actor")
+        check_identifier(one.session_id, "a session")
+        check_identifier(one.actor_id, "an actor")
         if one.parent_id is not None:
-            incoming.identifier(one.parent_id, "a parent session")
+            check_identifier(one.parent_id, "a parent session")
     named = {one.session_id for one in given} | {one.parent_id for one in given if one.parent_id}
     rows = _locked(transaction, store, named)
     new: dict[str, SessionRow] = {}

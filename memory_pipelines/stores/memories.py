@@ -7,9 +7,9 @@ from sqlalchemy.orm import Session
 from sqlmodel import col
 
 from memory_pipelines.errors import AbortedError, AlreadyExistsError, InvalidInputError, NotFoundError
-from memory_pipelines.names import MEMORY_STORE, PIPELINE, check_path, entry_name
+from memory_pipelines.names import MEMORY_STORE, PIPELINE, check_identifier, check_path, entry_name
 from memory_pipelines.records import Entry, Fact, MemoryStore, Revision, SearchHit, aware
-from memory_pipelines.stores import entries, incoming, pending
+from memory_pipelines.stores import entries, pending
 from memory_pipelines.stores.base import Page
 from memory_pipelines.stores.database import Database
 from memory_pipelines.stores.entries import Writer, entry_record, revision_record
@@ -88,9 +88,9 @@ class SqlMemoryStores:
         now: datetime,
     ) -> Entry:
         """Create exclusively on (actor, session or none, path), as AGENT; AlreadyExistsError otherwise."""
-        incoming.identifier(actor_id, "an actor")
+        check_identifier(actor_id, "an actor")
         if session_id is not None:
-            incoming.identifier(session_id, "a session")
+            check_identifier(session_id, "a session")
         check_path(clean_text(path))
         bound = session_id or ""
         with self._database.write() as session:

@@ -117,6 +117,40 @@ def test_a_broken_line_is_named_and_what_came_before_is_kept(ready: Cli) -> None
     assert json.loads(ready("session-store", "get", "support", "--json").out)["counts"]["items"] in {1, 2}
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("actor_id", "x" * 513), ("actor_id", "\ud800"), ("session_id", "y" * 600), ("parent_id", "\x00")],
+)
+def test_a_dry_run_refuses_what_the_import_refuses(ready: Cli, key: str, value: str) -> None:
+    good = {"actor_id": "ben", "session_id": "s2", "items": [{"role": "user", "content": "hi", "at": AT}]}
+    Path("ids.jsonl").write_text(json.dumps(good) + "\n" + json.dumps({**good, "session_id": "s3", key: value}) + "\n")
+
+    dry = ready("import", "native", "ids.jsonl", "--store", "support", "--dry-run")
+    real = ready("import", "native", "ids.jsonl", "--store", "support")
+
+    assert (dry.code, real.code) == (2, 2)
+    assert dry.err == real.err
+    assert dry.err.startswith("Error: ids.jsonl:2: ")
+    assert "1 to 512 characters" in dry.err
+
+
+def test_a_dry_run_refuses_a_store_that_cannot_be(ready: Cli) -> None:
+    words = ("import", "native", "history.jsonl", "--store", "A")
+
+    assert ready(*words, "--dry-run").err == ready(*words).err
+    assert ready(*words, "--dry-run").code == 2
+
+
+def test_what_the_database_refuses_names_the_file(ready: Cli) -> None:
+    other = {"actor_id": "ben", "session_id": "s1", "items": [{"role": "user", "content": "hi", "at": AT}]}
+    Path("other.jsonl").write_text(json.dumps(other) + "\n")
+
+    done = ready("import", "native", "history.jsonl", "other.jsonl", "--store", "support")
+
+    assert done.code == 2
+    assert done.err.startswith("Error: other.jsonl: session-stores/support/sessions/s1 ")
+
+
 def test_an_error_for_machines_is_json(cli: Cli) -> None:
     done = cli("pipeline", "get", "nothing", "--json")
 
