@@ -33,7 +33,7 @@ Instructions = Annotated[str | None, typer.Option(help="What to remember and whe
 TriggerName = Annotated[str | None, typer.Option(help="manual, scheduled (daily) or continuous.")]
 Cron = Annotated[str | None, typer.Option(help="When a scheduled pipeline runs; default daily, spread by id.")]
 Timezone = Annotated[str | None, typer.Option(help="Time zone of --cron, such as Europe/Berlin.")]
-Quiet = Annotated[int | None, typer.Option(help="Continuous: seconds after an actor's last item.")]
+Quiet = Annotated[int | None, typer.Option(help="Of a continuous pipeline: seconds after an actor's last item.")]
 MaxCalls = Annotated[int | None, typer.Option(help="Budget of a run: model calls.")]
 MaxTokens = Annotated[int | None, typer.Option(help="Budget of a run: tokens.")]
 MaxCost = Annotated[float | None, typer.Option(help="Budget of a run: US dollars.")]

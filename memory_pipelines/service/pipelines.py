@@ -240,6 +240,11 @@ class PipelineService:
             raise InvalidInputError(
                 f"the instructions have {len(policy.instructions)} characters; allowed are {MAX_INSTRUCTIONS}"
             )
+        if "quiet_seconds" in given and "CONTINUOUS" not in {policy.trigger, policy.resume_trigger}:
+            raise InvalidInputError(
+                f"quiet_seconds {policy.quiet_seconds} goes with trigger CONTINUOUS, not {policy.trigger}: nothing else"
+                " waits until an actor is quiet"
+            )
         if policy.cron is not None and policy.trigger != "SCHEDULED" and policy.resume_trigger != "SCHEDULED":
             raise InvalidInputError(f"cron {policy.cron!r} goes with trigger SCHEDULED, not {policy.trigger}")
         if policy.cron is not None:
