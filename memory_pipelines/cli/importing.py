@@ -1,7 +1,7 @@
 """`import`: histories from files into a session store."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from memory_pipelines.cli.output import WRONG_USE, AsJson, console, counted, opened, print_json
 from memory_pipelines.errors import InvalidInputError
 from memory_pipelines.importers.base import ImportCheck, Importer, ImportOptions
+from memory_pipelines.importers.jsonl import parse_time
 from memory_pipelines.names import SESSION_STORE
 from memory_pipelines.records import ImportedSession
 from memory_pipelines.registry import IMPORTERS
@@ -25,26 +26,25 @@ def import_history(
     session_field: Annotated[str | None, typer.Option(help="Where a line holds its session: id, $file, $line.")] = None,
     time_field: Annotated[str | None, typer.Option(help="Where a message, else its line, holds the time.")] = None,
     assume_time: Annotated[
-        datetime | None,
-        typer.Option(help="When things were said that carry no time.", formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%z"]),
+        str | None,
+        typer.Option(metavar="TIME", help="When things were said that carry no time: ISO 8601; without an offset UTC."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and count; store nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Import conversations, keeping the time at which things were said. Importing twice adds nothing.
 
-    native: one line a session, see docs/importing.md. chat-completions: lines with `messages`; say with the field
-    options where actor, session and time are.
+    native: one line a session, see docs/importing.md.
+
+    chat-completions: lines with `messages`; the field options say where actor, session and time are.
     """
     importer: Importer = IMPORTERS.load(file_format)()
-    if assume_time is not None and assume_time.tzinfo is None:
-        assume_time = assume_time.astimezone()
     options = ImportOptions(
         actor=actor,
         actor_field=actor_field,
         session_field=session_field,
         time_field=time_field,
-        assume_time=assume_time,
+        assume_time=None if assume_time is None else assumed_time(assume_time),
     )
     SESSION_STORE.parse(store)  # refused before a long history is read, by a dry run too
     for path in paths:
@@ -82,6 +82,27 @@ def import_history(
             f" {counted(report.new_items, 'new item')}, {report.items - report.new_items} known before.",
             markup=False,
         )
+
+
+def assumed_time(text: str) -> datetime:
+    """Return the moment that a person typed.
+
+    Args:
+        text: a date or a time in ISO 8601; without an offset it is UTC, whatever the zone of the machine.
+
+    Raises:
+        InvalidInputError: it is neither, or no year in which conversations were.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip().upper())
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return parse_time(moment.isoformat(), epoch=False)
+    except ValueError:
+        raise InvalidInputError(
+            f"--assume-time {text!r} is not a date or time of the years 1990 to 9000 in ISO 8601; write for example"
+            " 2026-03-02, 2026-03-02T09:30Z or 2026-03-02T09:30:00.5+02:00; without an offset it is UTC",
+            assume_time=text,
+        ) from None
 
 
 class _Reading:
