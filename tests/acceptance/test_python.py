@@ -200,7 +200,7 @@ def test_agents_and_people_write_and_read_entries(tmp_path: Path) -> None:
         for path in ("notes.md", "/a/../b.md", "/a//b.md", "/", "/a\nb"):
             with pytest.raises(InvalidInputError, match="is not a path"):
                 memory.write(MEMORY, actor_id="ana", path=path, content="x")
-        with pytest.raises(InvalidInputError, match="actor_id"):
+        with pytest.raises(InvalidInputError, match="cannot be the id of an actor"):
             memory.write(MEMORY, actor_id="", path="/a.md", content="x")
         assert [one.path for one in memory.list(MEMORY)] == ["/notes/todo.md"]
         memory.delete(MEMORY, actor_id="ana", path="/notes/todo.md")
